@@ -1,9 +1,9 @@
-// Command goagent is an A2A agent on a2a-go, the third opinion on the A2A
+// Command agent is an A2A agent on a2a-go, the third opinion on the A2A
 // side: the same first words as the project's own fixture agent, on four
 // bindings. It is a module of its own, so that gRPC and the rest of a2a-go's
 // needs never enter the product's go.sum.
 //
-//	goagent [-interface 1.0-rpc|1.0-rest|0.3-rpc|0.3-rest] [-plain]
+//	agent [-interface 1.0-rpc|1.0-rest|0.3-rpc|0.3-rest] [-plain]
 //
 // It listens on a free loopback port and prints its base URL as one line.
 package main
@@ -35,7 +35,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *only, !*plain); err != nil {
-		fmt.Fprintln(os.Stderr, "goagent:", err)
+		fmt.Fprintln(os.Stderr, "agent:", err)
 		os.Exit(1)
 	}
 }
