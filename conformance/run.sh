@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Real clients, real agents and the official MCP suite against the built
+# binary. Installs the pinned Node 22 and programs from npm by itself; needs Go
+# and npm. conformance/run.sh [interop|suite]: one part alone.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p .tmp
+if ! command -v npm >/dev/null; then
+  echo "conformance: npm is not installed; install Node.js (any version with npm), it brings the pinned Node 22" >&2
+  exit 1
+fi
+if [ ! -x conformance/node_modules/.bin/node ] || ! cmp -s conformance/package-lock.json conformance/node_modules/.a2agate-lock; then
+  (cd conformance && npm ci --loglevel=error && cp package-lock.json node_modules/.a2agate-lock)
+fi
+[ -x bin/a2agate ] || make build
+(cd conformance/gopeers && go build -o ../../.tmp/agent ./agent && go build -o ../../.tmp/client ./client)
+node=$PWD/conformance/node_modules/.bin/node
+"$node" --version
+rc=0
+case "${1:-all}" in
+  interop) "$node" conformance/interop.mjs || rc=1 ;;
+  suite) "$node" conformance/suite.mjs || rc=1 ;;
+  all) "$node" conformance/interop.mjs || rc=1; "$node" conformance/suite.mjs || rc=1 ;;
+  *) echo "conformance: unknown part \"$1\": interop or suite" >&2; exit 2 ;;
+esac
+exit $rc
