@@ -1,0 +1,80 @@
+// Command bench measures what the gateway costs: each case is run against the
+// gateway and against a bare httputil.ReverseProxy in front of the same
+// fixture agent, in turns within one run, and is printed as a ratio. It also
+// prints the gateway's allocations a call, its idle memory and how soon it
+// listens.
+//
+//	bench [-binary bin/a2agate] [-seconds 2] [-rounds 5] [-connections 16] [-profile DIR]
+//
+// Everything runs on loopback and ends by itself.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+)
+
+// settings are the command line.
+type settings struct {
+	binary      string
+	round       time.Duration
+	rounds      int
+	connections int
+	profileDir  string
+}
+
+func main() {
+	var s settings
+	seconds := flag.Float64("seconds", 2, "length of one round of one side")
+	proxy := flag.String("proxy", "", "internal: serve as the reverse proxy in front of this URL")
+	flag.StringVar(&s.binary, "binary", "bin/a2agate", "the built gateway")
+	flag.IntVar(&s.rounds, "rounds", 5, "rounds a case; the median ratio is printed")
+	flag.IntVar(&s.connections, "connections", 16, "concurrent connections")
+	flag.StringVar(&s.profileDir, "profile", "", "write the gateway's CPU and allocation profiles here")
+	flag.Parse()
+	s.round = time.Duration(*seconds * float64(time.Second))
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	if *proxy != "" {
+		err = serveProxy(ctx, *proxy, os.Stdout)
+	} else {
+		err = run(ctx, s, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, s settings, out io.Writer) error {
+	w, err := startWorld(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer w.end()
+
+	fmt.Fprintf(out, "start to listening, agent silent: %d ms (aim: at most 100)\n", w.startup.Milliseconds())
+	rss, err := residentMiB(w.gateway.pid())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "idle memory: %.1f MiB resident (aim: at most 25)\n\n", rss)
+	fmt.Fprintf(out, "%-34s %10s %10s %7s %8s %8s %7s %9s %9s\n", "case", "gateway/s", "proxy/s", "ratio", "p99 gw", "p99 px", "p99 x", "allocs", "bytes")
+	for _, c := range w.cases() {
+		r, err := w.measure(ctx, s, c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		fmt.Fprintf(out, "%-34s %10.0f %10.0f %7.2f %8s %8s %7.2f %9.0f %9.0f\n", c.name, r.gateway, r.proxy, r.ratio,
+			r.gatewayP99.Round(10*time.Microsecond), r.proxyP99.Round(10*time.Microsecond), r.p99Ratio, r.allocs, r.bytes)
+	}
+	fmt.Fprintf(out, "\nratio: gateway's throughput over the proxy's, the median of %d rounds of %s, %d connections\n", s.rounds, s.round, s.connections)
+	return w.profiles(ctx, s)
+}
