@@ -144,11 +144,7 @@ func readEntry(key, value []byte) (Entry, error) {
 	if err := json.Unmarshal(value, &e); err != nil {
 		return Entry{}, err
 	}
-	kind, err := Parse(e.Handle)
-	if err != nil {
-		return Entry{}, err
-	}
-	if kind != e.Kind || e.Handle != string(key) {
+	if kind, err := Parse(e.Handle); err != nil || kind != e.Kind || e.Handle != string(key) {
 		return Entry{}, fmt.Errorf("entry %q says that it is %s %q", key, e.Kind, e.Handle)
 	}
 	return e, nil

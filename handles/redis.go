@@ -125,15 +125,14 @@ func (r *Redis) Create(ctx context.Context, key Key, e Entry) (Entry, bool, erro
 		} else if !errors.Is(err, redis.Nil) {
 			return err
 		}
-		_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		return commit(ctx, tx, func(p redis.Pipeliner) error {
 			p.Set(ctx, r.entryKey(e.Handle), value, life(e.Expires))
 			p.Set(ctx, bind, e.Handle, life(e.Expires))
 			return nil
 		})
-		return err
 	}, bind)
 	if err != nil {
-		return Entry{}, false, full(err)
+		return Entry{}, false, err
 	}
 	if shared.Handle != "" {
 		return shared, false, nil
@@ -152,9 +151,23 @@ func (r *Redis) transact(ctx context.Context, fn func(*redis.Tx) error, keys ...
 	return err
 }
 
+// commit runs MULTI, what fn queues, and EXEC. The transaction's own error
+// says only that it was discarded; why is with the command that was refused.
+func commit(ctx context.Context, tx *redis.Tx, fn func(redis.Pipeliner) error) error {
+	cmds, err := tx.TxPipelined(ctx, fn)
+	if err != nil {
+		for _, c := range cmds {
+			if cause := full(c.Err()); errors.Is(cause, ErrFull) {
+				return cause
+			}
+		}
+	}
+	return err
+}
+
 // full turns the server's refusal for want of memory into CodeFull.
 func full(err error) error {
-	if err != nil && strings.HasPrefix(err.Error(), "OOM ") {
+	if redis.IsOOMError(err) {
 		return &Error{Code: CodeFull}
 	}
 	return err
@@ -183,7 +196,8 @@ func (r *Redis) get(ctx context.Context, db reader, handle string) (Entry, Prese
 		return Entry{}, Absent, err
 	}
 	raw, err := value.Bytes()
-	if errors.Is(err, redis.Nil) {
+	if errors.Is(err, redis.Nil) || err == nil && left.Val() < 0 {
+		// A negative time: another gateway took it between our commands.
 		return usedEntry(handle, usedBy)
 	}
 	if err != nil {
@@ -261,7 +275,7 @@ func (r *Redis) Swap(ctx context.Context, rev uint64, e Entry) (bool, error) {
 		if err != nil || p != Live || old.Rev != rev {
 			return err
 		}
-		_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		err = commit(ctx, tx, func(p redis.Pipeliner) error {
 			p.Set(ctx, name, value, life(e.Expires))
 			if key := e.key(); key != (Key{}) {
 				p.Set(ctx, r.bindKey(key), e.Handle, life(e.Expires))
@@ -274,7 +288,7 @@ func (r *Redis) Swap(ctx context.Context, rev uint64, e Entry) (bool, error) {
 	if errors.Is(err, redis.TxFailedErr) {
 		return false, nil
 	}
-	return ok, full(err)
+	return ok, err
 }
 
 // Take implements Store. GETDEL decides between callers; who may take is
@@ -410,5 +424,10 @@ type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error
 func disableExtras(o *redis.Options) {
 	o.ContextTimeoutEnabled = true
 	o.DisableIdentity = true
+	// The client's defaults would try a dead server twenty times.
+	if o.MaxRetries == 0 {
+		o.MaxRetries = 1
+	}
+	o.DialerRetries = 1
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
