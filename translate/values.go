@@ -80,6 +80,15 @@ type Ask struct {
 	Schema json.RawMessage
 	// URL is where the user does what is asked; empty for a form.
 	URL string
+	// Structured says that the agent asked through AskExtension, so that the
+	// answer goes back as data too.
+	Structured bool
+	// ElicitationID is the opaque id that revision 2025-11-25 wants of a url
+	// ask; the caller makes it. Key stands in where it is empty.
+	ElicitationID string
+	// Note says in plain words what of the agent's question could not be kept;
+	// "" when all is well.
+	Note string
 }
 
 // Answer is a caller's answer to one Ask (MCP ElicitResult).
