@@ -23,6 +23,8 @@ const (
 	grace = 5 * time.Minute
 	// redisTries bounds optimistic transactions that others interrupted.
 	redisTries = 16
+	// noKey is the time to live of a key that does not exist.
+	noKey = time.Duration(-2)
 	// scanCount is the page size of Range and Len.
 	scanCount = 500
 )
@@ -196,8 +198,8 @@ func (r *Redis) get(ctx context.Context, db reader, handle string) (Entry, Prese
 		return Entry{}, Absent, err
 	}
 	raw, err := value.Bytes()
-	if errors.Is(err, redis.Nil) || err == nil && left.Val() < 0 {
-		// A negative time: another gateway took it between our commands.
+	if errors.Is(err, redis.Nil) || err == nil && left.Val() == noKey {
+		// noKey: another gateway took the entry between our two commands.
 		return usedEntry(handle, usedBy)
 	}
 	if err != nil {
