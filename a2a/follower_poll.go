@@ -1,0 +1,210 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// flight is one request that several callers wait for. err may be read after
+// done is closed.
+type flight struct {
+	done chan struct{}
+	err  *Error
+	// also are flights that end with this one.
+	also []*flight
+}
+
+func newFlight() *flight { return &flight{done: make(chan struct{})} }
+
+func (fl *flight) end(e *Error) {
+	for _, o := range fl.also {
+		o.end(e)
+	}
+	fl.err = e
+	close(fl.done)
+}
+
+// startPoll asks for the task once; counted says that a place was taken for
+// it. The exchange has no poll under way.
+func (x *exchange) startPoll(counted bool) *flight {
+	fl := newFlight()
+	x.poll = fl
+	id, epoch := x.taskID, x.epoch
+	if !x.f.start(func() { x.runPoll(fl, id, epoch, counted) }) {
+		x.poll = nil
+		fl.end(x.f.ended("get"))
+	}
+	return fl
+}
+
+func (x *exchange) runPoll(fl *flight, id string, epoch uint64, counted bool) {
+	f := x.f
+	f.mu.Lock()
+	base := f.ctx
+	f.mu.Unlock()
+	ctx, cancel := context.WithTimeout(base, f.o.CallTimeout)
+	defer cancel()
+	up, err := f.o.Upstream(ctx)
+	var t *Task
+	if err == nil {
+		t, err = up.GetTask(ctx, id, f.o.HistoryLength)
+	}
+	if err == nil && t == nil {
+		err = f.error(CauseProtocol, "get", "the agent answered without a task")
+	}
+	if err == nil && t.ID != "" && t.ID != id {
+		err = f.error(CauseProtocol, "get", "the agent answered with another task")
+	}
+	x.polled(fl, epoch, t, f.wrap("get", err))
+	if counted {
+		f.pollDone()
+	}
+}
+
+// polled takes the answer to a GetTask.
+func (x *exchange) polled(fl *flight, epoch uint64, t *Task, e *Error) {
+	x.mu.Lock()
+	defer x.unlock()
+	now := time.Now()
+	x.poll = nil
+	x.lastTry = now
+	x.roll()
+	grace := !x.graceAt.IsZero()
+	switch {
+	case x.done || x.gone || x.f.ctx.Err() != nil:
+	case epoch != x.epoch:
+		x.pollSoon(now)
+	case e != nil && x.streams():
+		// As long as the stream stands, the task is not lost.
+	case e != nil:
+		x.pollFailed(e, now)
+	case x.streams() && !grace && x.cur != nil && (!t.Status.State.Settled() || sameStatus(t.Status, x.cur.Status)):
+		// The stream has the pieces of the artifacts; a snapshot in between
+		// would make some of them count twice. That the task lives is enough.
+		x.heardFrom(now)
+	default:
+		if x.streams() && t.Status.State.Terminal() {
+			x.note("the agent's stream did not say that the task ended; GetTask did")
+			x.stopSource()
+		}
+		x.backoff = min(x.backoff*3/2, x.f.o.PollMax)
+		x.apply(Event{Task: t}, viaCall)
+	}
+	if grace && !x.graceAt.IsZero() {
+		x.publish()
+	}
+	x.replan(now)
+	x.later(func() { fl.end(e) })
+}
+
+// pollFailed counts a failed GetTask towards the loss of the task, by the
+// rules of the package's design: TaskNotFound at once, refusals three times
+// over two seconds, no connection for five minutes.
+func (x *exchange) pollFailed(e *Error, now time.Time) {
+	o := &x.f.o
+	if e.Cause == CauseCanceled {
+		return
+	}
+	if e.Code == CodeTaskNotFound {
+		x.lose(e)
+		return
+	}
+	x.fails++
+	switch {
+	case e.RetryAfter > 0 || e.HTTPStatus == 429:
+		wait := x.f.quiet(now, e.RetryAfter)
+		x.cut(now, e.HTTPStatus != 429)
+		x.tell(fmt.Sprintf("the agent asks to be called less often; trying again in %d s", int(wait.Round(time.Second)/time.Second)))
+	case e.Cause == CauseBusy:
+		x.tell("too many calls to the agent at once; trying again")
+	case e.Cause == CauseAgent:
+		x.cutSince, x.cuts = time.Time{}, 0
+		if x.refusals++; x.refusals == 1 {
+			x.refused = now
+		}
+		if x.refusals >= o.Refusals && now.Sub(x.refused) >= o.RefusalSpan {
+			x.lose(e)
+			return
+		}
+		x.tell("the agent does not tell how the task stands (" + e.Error() + "); trying again")
+	default:
+		x.cut(now, true)
+		if x.cuts > 2 && now.Sub(x.cutSince) >= o.LostAfter {
+			x.lose(e)
+			return
+		}
+		x.tell("the agent cannot be reached (" + e.Error() + "); trying again")
+	}
+}
+
+// cut counts a try without a connection; an agent that answers, however
+// unhelpfully, is there.
+func (x *exchange) cut(now time.Time, counts bool) {
+	if !counts {
+		x.cutSince, x.cuts = time.Time{}, 0
+		return
+	}
+	if x.cuts++; x.cuts == 1 {
+		x.cutSince = now
+	}
+}
+
+// tell publishes what stands in the way.
+func (x *exchange) tell(trouble string) {
+	if x.trouble != trouble {
+		x.trouble = trouble
+		x.publish()
+	}
+}
+
+// quiet keeps all polls of this agent back for a while and returns how long.
+func (f *Follower) quiet(now time.Time, wait time.Duration) time.Duration {
+	wait = min(max(wait, f.o.PollMax), f.o.IdleMax)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if until := now.Add(wait); until.After(f.quietUntil) {
+		f.quietUntil = until
+	}
+	return f.quietUntil.Sub(now)
+}
+
+// wrap makes any error a *Error; nil stays nil.
+func (f *Follower) wrap(op string, err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		if e == nil {
+			return nil
+		}
+		if e.Agent == "" || e.Op == "" {
+			c := *e
+			c.Agent, c.Op = orString(e.Agent, f.o.Alias), orString(e.Op, op)
+			e = &c
+		}
+		return e
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return f.wrapAs(CauseCanceled, op, "the call was cancelled", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return f.wrapAs(CauseTimeout, op, "the agent did not answer in time", err)
+	}
+	return f.wrapAs(CauseProtocol, op, "the agent's answer could not be read", err)
+}
+
+func (f *Follower) wrapAs(cause Cause, op, message string, err error) *Error {
+	e := f.error(cause, op, message)
+	e.Err = err
+	return e
+}
+
+func orString(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}

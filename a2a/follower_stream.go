@@ -1,0 +1,568 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// source is one send or stream in flight that brings news of an exchange. One
+// goroutine reads it; anybody may stop it. Only the source that its exchange
+// points to is listened to: pieces of an artifact must not be folded twice.
+type source struct {
+	// x is the exchange the news is for. Written by the reading goroutine
+	// only, when a send turns out to belong to a followed task.
+	x atomic.Pointer[exchange]
+	// send says that this is the answer to a message, not a subscription.
+	send   bool
+	ctx    context.Context
+	cancel context.CancelFunc
+	// evicted says that another stream needed the place.
+	evicted atomic.Bool
+	// definite says that the answer is the agent's outcome, not what it held
+	// before it looked at the message: a blocking unary send.
+	definite bool
+
+	mu      sync.Mutex
+	stream  EventStream
+	stopped bool
+	// The rest is owned by exchange.mu.
+	open   bool // the agent has accepted: events may come
+	opened time.Time
+	news   int // events that came
+}
+
+func (f *Follower) newSource(x *exchange, send bool) *source {
+	s := &source{send: send}
+	f.mu.Lock()
+	ctx := f.ctx
+	f.mu.Unlock()
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	s.x.Store(x)
+	return s
+}
+
+// stop ends the source; it may be called more than once and without a stream.
+func (s *source) stop() {
+	s.cancel()
+	s.mu.Lock()
+	st := s.stream
+	s.stream, s.stopped = nil, true
+	s.mu.Unlock()
+	if st != nil {
+		st.Close()
+	}
+}
+
+// attach hands the open stream over; false when the source was stopped first.
+func (s *source) attach(st EventStream) bool {
+	s.mu.Lock()
+	ok := !s.stopped
+	if ok {
+		s.stream = st
+	}
+	s.mu.Unlock()
+	if !ok {
+		st.Close()
+	}
+	return ok
+}
+
+// takeSlot makes room for one more upstream stream: a free place, or that of
+// a stream nobody waits for.
+func (f *Follower) takeSlot(s *source) bool {
+	f.mu.Lock()
+	full := len(f.sources) >= f.o.MaxStreams
+	var others []*source
+	if full {
+		for o := range f.sources {
+			others = append(others, o)
+		}
+	} else {
+		f.sources[s] = struct{}{}
+	}
+	f.mu.Unlock()
+	if !full {
+		f.count(FollowerCounts{Streams: 1})
+		return true
+	}
+	for _, o := range others {
+		if !o.x.Load().idleStream(o) {
+			continue
+		}
+		f.mu.Lock()
+		_, there := f.sources[o]
+		if there {
+			delete(f.sources, o)
+			f.sources[s] = struct{}{}
+		}
+		f.mu.Unlock()
+		if there {
+			o.evicted.Store(true)
+			o.stop()
+			return true
+		}
+	}
+	return false
+}
+
+func (f *Follower) freeSlot(s *source) {
+	f.mu.Lock()
+	_, there := f.sources[s]
+	delete(f.sources, s)
+	f.mu.Unlock()
+	if there {
+		f.count(FollowerCounts{Streams: -1})
+	}
+}
+
+// idleStream reports whether s may be closed in favour of another: its task
+// can be polled and nobody waits for it.
+func (x *exchange) idleStream(s *source) bool {
+	x.mu.Lock()
+	defer x.unlock()
+	return x.src == s && s.open && x.taskID != "" && x.graceAt.IsZero() && !x.hot(time.Now())
+}
+
+// runSend sends the message and reads what comes of it: by stream where the
+// agent offers one and a place is free, else by a unary send.
+func (f *Follower) runSend(s *source, req SendRequest) {
+	defer s.stop()
+	up, err := f.o.Upstream(s.ctx)
+	if err != nil {
+		s.x.Load().sendFailed(s, f.wrap("send", err))
+		return
+	}
+	if up.Streams() && f.streamsOffered(time.Now()) && f.takeSlot(s) {
+		defer f.freeSlot(s)
+		st, err := up.Stream(s.ctx, req)
+		if err == nil {
+			s.x.Load().opened(s)
+			if s.attach(st) {
+				f.read(s, st)
+			}
+			return
+		}
+		e := f.wrap("send", err)
+		if !refusesStreams(e) {
+			s.x.Load().sendFailed(s, e)
+			return
+		}
+		f.freeSlot(s)
+		if req.Message.TaskID == "" {
+			f.pauseStreams()
+		}
+		s.x.Load().sendNote("the agent refused to stream; the message was sent without")
+	}
+	f.sendUnary(s, up, req)
+}
+
+func (f *Follower) sendUnary(s *source, up Upstream, req SendRequest) {
+	if !f.o.UnaryBlocking {
+		req.ReturnImmediately = true
+	}
+	s.definite = !req.ReturnImmediately
+	ctx, cancel := context.WithTimeout(s.ctx, f.o.SendTimeout)
+	defer cancel()
+	ev, err := up.Send(ctx, req)
+	if err != nil {
+		s.x.Load().sendFailed(s, f.wrap("send", err))
+		return
+	}
+	if s.deliver(ev, viaCall) {
+		s.ended(nil)
+	}
+}
+
+// refusesStreams reports whether the agent certainly did not execute a stream
+// request because it does not stream.
+func refusesStreams(e *Error) bool {
+	switch {
+	case e.Code == CodeUnsupportedOperation, e.Code == codeMethodNotFound:
+		return true
+	case e.Cause == CauseHTTP:
+		return e.HTTPStatus == 404 || e.HTTPStatus == 405 || e.HTTPStatus == 501
+	}
+	return false
+}
+
+// codeMethodNotFound is JSON-RPC's.
+const codeMethodNotFound = -32601
+
+func (f *Follower) pauseStreams() {
+	f.mu.Lock()
+	f.noStreams = time.Now().Add(streamPause)
+	f.mu.Unlock()
+}
+
+func (f *Follower) streamsOffered(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !now.Before(f.noStreams)
+}
+
+// runSubscribe joins the stream of a followed task.
+func (f *Follower) runSubscribe(s *source) {
+	defer s.stop()
+	defer f.freeSlot(s)
+	x := s.x.Load()
+	up, err := f.o.Upstream(s.ctx)
+	if err == nil && !up.Streams() {
+		f.pauseBriefly(x, s)
+		return
+	}
+	var st EventStream
+	if err == nil {
+		st, err = up.Subscribe(s.ctx, x.id())
+	}
+	if err != nil {
+		x.subscribeFailed(s, f.wrap("subscribe", err))
+		return
+	}
+	x.opened(s)
+	if s.attach(st) {
+		f.read(s, st)
+	}
+}
+
+// pauseBriefly lets the exchange poll because its agent does not stream.
+func (f *Follower) pauseBriefly(x *exchange, s *source) {
+	x.mu.Lock()
+	defer x.unlock()
+	if x.src == s {
+		now := time.Now()
+		x.src = nil
+		x.streamAt = now.Add(f.o.Silence)
+		x.replan(now)
+	}
+}
+
+// read folds the stream's events until it ends or nobody needs it.
+func (f *Follower) read(s *source, st EventStream) {
+	for {
+		ev, err := st.Next()
+		if err != nil {
+			s.ended(err)
+			return
+		}
+		if !s.deliver(ev, viaStream) {
+			return
+		}
+	}
+}
+
+func (x *exchange) id() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.taskID
+}
+
+// sendNote adds a note before an answer has come.
+func (x *exchange) sendNote(line string) {
+	x.mu.Lock()
+	defer x.unlock()
+	x.note("%s", line)
+}
+
+// opened marks the stream as accepted by the agent.
+func (x *exchange) opened(s *source) {
+	x.mu.Lock()
+	defer x.unlock()
+	if x.src == s {
+		s.open, s.opened = true, time.Now()
+		x.replan(s.opened)
+	}
+}
+
+// sendFailed ends an exchange whose message did not get an answer. The
+// message is never sent again: the agent may have acted on it.
+func (x *exchange) sendFailed(s *source, e *Error) {
+	x.mu.Lock()
+	defer x.unlock()
+	if x.src == s {
+		x.src = nil
+		x.fail(e)
+	}
+}
+
+// subscribeFailed goes over to polling; the poll says what is wrong.
+func (x *exchange) subscribeFailed(s *source, e *Error) {
+	x.mu.Lock()
+	defer x.unlock()
+	if x.src != s {
+		return
+	}
+	now := time.Now()
+	x.src = nil
+	switch {
+	case s.evicted.Load():
+	case refusesStreams(e):
+		x.streamAt = now.Add(streamPause)
+		if e.Code != CodeUnsupportedOperation {
+			x.f.pauseStreams()
+		}
+	default:
+		x.brokeOff(now)
+	}
+	x.pollSoon(now)
+	x.replan(now)
+}
+
+// brokeOff counts a stream that failed; after two in a row the task is polled
+// for a while.
+func (x *exchange) brokeOff(now time.Time) {
+	x.breaks++
+	if x.breaks > 2 {
+		x.breaks = 0
+		x.streamAt = now.Add(time.Minute)
+		return
+	}
+	x.streamAt = now.Add(time.Duration(float64(x.f.o.PollMin) * float64(x.breaks) * x.jitter))
+	x.roll()
+}
+
+// deliver hands one event to the exchange; false when the source is no longer
+// needed.
+func (s *source) deliver(ev Event, from via) bool {
+	x := s.x.Load()
+	x.mu.Lock()
+	defer x.unlock()
+	if x.src != s {
+		return false
+	}
+	now := time.Now()
+	s.news++
+	s.open = true
+	if s.send && x.taskID == "" {
+		x.firstAnswer(s, ev, from)
+	} else {
+		if !s.send && s.news == 1 && ev.Task == nil {
+			x.doubt = true
+		}
+		if s.news > 1 || ev.Task == nil {
+			x.breaks = 0
+		}
+		x.apply(ev, from)
+	}
+	y := s.x.Load()
+	if y == x {
+		x.replan(now)
+		return x.src == s
+	}
+	return true
+}
+
+// firstAnswer takes an event of a send whose task is not known yet.
+func (x *exchange) firstAnswer(s *source, ev Event, from via) {
+	id := eventTaskID(ev)
+	switch {
+	case ev.Message != nil:
+		for _, n := range ev.Notes {
+			x.note("%s", n)
+		}
+		x.message = ev.Message
+		x.publish()
+	case id == "":
+		if len(x.held) < maxHeld {
+			x.held = append(x.held, ev)
+		}
+		if ev.Task != nil || ev.Status != nil {
+			x.note("the agent gave the task no id, so it cannot be followed")
+		}
+		x.apply(ev, from)
+	default:
+		if x.answers != "" && id != x.answers {
+			x.note("the agent answered with another task than the one the message was for")
+		}
+		x.accept(s, id, ev, from)
+	}
+}
+
+// maxHeld bounds the events kept until the task's id is known; what they
+// brought is folded all the same.
+const maxHeld = 256
+
+// accept joins x with the task id the agent answered with: x becomes the
+// exchange of that task, or goes into the one that follows it already.
+func (x *exchange) accept(s *source, id string, ev Event, from via) {
+	var old *exchange
+	for {
+		y := x.f.claim(id, x, old)
+		if y == nil {
+			break
+		}
+		y.mu.Lock()
+		if y.gone || y.done {
+			// A task that had ended keeps its end; what comes now is new.
+			y.unlock()
+			old = y
+			continue
+		}
+		x.goInto(y, s, ev, from)
+		x.later(y.unlock)
+		return
+	}
+	x.taskID = id
+	if asked := x.f.recallQuestion(id); old == nil {
+		x.hideEcho(x, s, asked)
+	}
+	x.sender, x.held = nil, nil
+	if from == viaCall {
+		x.backoff = x.f.o.PollFirst
+	}
+	x.apply(ev, from)
+	x.startPendingCancel()
+}
+
+// hideEcho keeps the question that the message answers from the sender's
+// watch, now on y, in case the agent shows it once more before it goes on.
+func (x *exchange) hideEcho(y *exchange, s *source, question *Status) {
+	if w := x.sender; w != nil && question != nil && y.taskID == x.answers && !s.definite {
+		w.echo = question
+		y.echoes = append(y.echoes, w)
+		y.echoUntil = time.Now().Add(x.f.o.Echo)
+	}
+}
+
+// endEcho shows a hidden question after all: nothing else came.
+func (x *exchange) endEcho() {
+	if len(x.echoes) == 0 {
+		return
+	}
+	for _, w := range x.echoes {
+		w.echo = nil
+	}
+	x.echoes, x.echoUntil = nil, time.Time{}
+	x.broadcast()
+}
+
+// passEcho lifts the hiding from watches that the published status answers.
+func (x *exchange) passEcho() {
+	if len(x.echoes) == 0 || x.shown == nil {
+		return
+	}
+	kept := x.echoes[:0]
+	for _, w := range x.echoes {
+		if w.echo != nil && sameStatus(*w.echo, x.shown.Status) {
+			kept = append(kept, w)
+		} else {
+			w.echo = nil
+		}
+	}
+	x.echoes = kept
+}
+
+// goInto moves the send x into y, which follows the task already. Both locks
+// are held. y's own stream gives way: the send's answer is the newer word.
+func (x *exchange) goInto(y *exchange, s *source, ev Event, from via) {
+	now := time.Now()
+	if w := x.sender; w != nil {
+		w.shift = int64(x.ver) + 1 - int64(y.ver)
+		if w.onChange != nil {
+			y.listeners = append(y.listeners, w)
+		}
+		if y.state().Interrupted() {
+			question := y.cur.Status
+			x.hideEcho(y, s, &question)
+		}
+	}
+	x.sender = nil
+	x.into = y
+	y.watches += x.watches
+	y.keepUntil, y.cancelBy = latest(y.keepUntil, x.keepUntil), latest(y.cancelBy, x.cancelBy)
+	y.asked = now
+	y.epoch++
+	y.stopSource()
+	y.src, x.src = s, nil
+	s.x.Store(y)
+	if from == viaCall {
+		y.backoff = x.f.o.PollFirst
+	}
+	y.graceAt = time.Time{}
+	for _, n := range x.notes {
+		y.note("%s", n)
+	}
+	for _, h := range x.held {
+		y.apply(h, from)
+	}
+	y.apply(ev, from)
+	y.takeCancel(x)
+	x.held, x.watches, x.listeners = nil, 0, nil
+	x.gone = true
+	x.later(func() { x.f.count(FollowerCounts{Tasks: -1}) })
+	x.broadcast()
+	y.replan(now)
+}
+
+// ended says that the source will bring no more; err is nil after a unary
+// answer, io.EOF at a clean end.
+func (s *source) ended(err error) {
+	x := s.x.Load()
+	x.mu.Lock()
+	defer x.unlock()
+	if x.src != s {
+		return
+	}
+	x.src = nil
+	now := time.Now()
+	if x.done || x.gone {
+		return
+	}
+	if !x.graceAt.IsZero() {
+		x.settle(now)
+	}
+	switch state := x.state(); {
+	case x.done:
+	case x.taskID == "":
+		x.endedWithoutID(err)
+	case err == nil, s.evicted.Load():
+		x.lastTry = now
+	case state.Settled():
+		x.endEcho()
+		x.lastTry = now
+	default:
+		x.endEcho()
+		x.cutShort(s, err, now)
+	}
+	x.replan(now)
+}
+
+// endedWithoutID ends an exchange that has no task to ask for.
+func (x *exchange) endedWithoutID(err error) {
+	if x.state().Interrupted() {
+		return
+	}
+	e := new(Error)
+	switch {
+	case err == nil:
+		x.fail(x.f.error(CauseProtocol, "send", "the agent gave the task no id, so it cannot be followed"))
+	case x.cur == nil && errors.Is(err, io.EOF):
+		x.fail(x.f.error(CauseEmptyStream, "send", "the agent's stream ended without an answer"))
+	case x.cur == nil && errors.As(err, &e):
+		x.fail(e)
+	default:
+		x.fail(x.f.wrapAs(CauseTruncated, "send", "the agent's stream ended before the task had an id or an end; the message was not sent again", err))
+	}
+}
+
+// cutShort goes on after a stream that ended before the task did: by joining
+// it again, else by polling.
+func (x *exchange) cutShort(s *source, err error, now time.Time) {
+	if errors.Is(err, io.EOF) {
+		x.note("the agent's stream ended before the task did; following went on")
+	} else {
+		x.note("the agent's stream broke (%s); following went on", x.f.wrap("stream", err).Message)
+	}
+	x.f.o.Logger.Debug("stream cut short", "agent", x.f.o.Alias, "cause", string(x.f.wrap("stream", err).Cause))
+	if now.Sub(s.opened) > 2*x.f.o.IdleMin {
+		x.breaks = 0
+	}
+	x.brokeOff(now)
+	x.lastTry = now
+	if x.asked.Before(now) {
+		x.asked = now
+	}
+}
