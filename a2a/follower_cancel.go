@@ -73,7 +73,7 @@ func (x *exchange) runCancel(fl *flight, id string) {
 	if err == nil {
 		t, err = up.CancelTask(ctx, id)
 	}
-	x.cancelAnswered(fl, t, f.wrap("cancel", err))
+	x.cancelAnswered(fl, t, f.outcome(ctx, "cancel", err))
 }
 
 // cancelAnswered takes the answer to a CancelTask. A refusal changes nothing

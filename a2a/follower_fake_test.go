@@ -390,6 +390,7 @@ func following(t *testing.T, streaming bool, edit func(*FollowerOptions), test f
 		ctx, stop := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() { ended <- f.Run(ctx) }()
+		defer stop()
 		synctest.Wait()
 		test(t, a, f)
 		synctest.Wait()
@@ -427,10 +428,11 @@ func waitFor(t *testing.T, w *Watch, d time.Duration, what string, ok func(Snaps
 	for !ok(s) {
 		next, err := w.Next(ctx, s.Seq)
 		if err != nil {
-			t.Fatalf("waiting for %s: %v; last snapshot: %s", what, err, describeSnapshot(next))
+			t.Errorf("waiting for %s: %v; last snapshot: %s", what, err, describeSnapshot(next))
+			return next
 		}
 		if next.Seq <= s.Seq {
-			t.Fatalf("waiting for %s: Seq went from %d to %d: %s", what, s.Seq, next.Seq, describeSnapshot(next))
+			t.Errorf("waiting for %s: Seq went from %d to %d: %s", what, s.Seq, next.Seq, describeSnapshot(next))
 		}
 		s = next
 	}

@@ -57,7 +57,7 @@ func (x *exchange) runPoll(fl *flight, id string, epoch uint64, counted bool) {
 	if err == nil && t.ID != "" && t.ID != id {
 		err = f.error(CauseProtocol, "get", "the agent answered with another task")
 	}
-	x.polled(fl, epoch, t, f.wrap("get", err))
+	x.polled(fl, epoch, t, f.outcome(ctx, "get", err))
 	if counted {
 		f.pollDone()
 	}
@@ -194,6 +194,15 @@ func (f *Follower) wrap(op string, err error) *Error {
 		return f.wrapAs(CauseTimeout, op, "the agent did not answer in time", err)
 	}
 	return f.wrapAs(CauseProtocol, op, "the agent's answer could not be read", err)
+}
+
+// outcome is wrap for a call under a deadline of our own: that it passed says
+// more than what became of the request then.
+func (f *Follower) outcome(ctx context.Context, op string, err error) *Error {
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return f.wrapAs(CauseTimeout, op, "the agent did not answer in time", err)
+	}
+	return f.wrap(op, err)
 }
 
 func (f *Follower) wrapAs(cause Cause, op, message string, err error) *Error {

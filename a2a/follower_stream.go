@@ -169,7 +169,7 @@ func (f *Follower) sendUnary(s *source, up Upstream, req SendRequest) {
 	defer cancel()
 	ev, err := up.Send(ctx, req)
 	if err != nil {
-		s.x.Load().sendFailed(s, f.wrap("send", err))
+		s.x.Load().sendFailed(s, f.outcome(ctx, "send", err))
 		return
 	}
 	if s.deliver(ev, viaCall) {
