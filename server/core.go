@@ -1,0 +1,416 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"a2agate/a2a"
+	"a2agate/tools"
+	"a2agate/translate"
+)
+
+// ErrNoResource is what Resources returns for a uri it does not know.
+var ErrNoResource = errors.New("no such resource")
+
+// CoreOptions is what a Core is made of. Caller and Catalogues are needed;
+// what is nil of the others is neither advertised nor served.
+type CoreOptions struct {
+	Caller      Caller
+	Catalogues  Catalogues
+	Prompts     Prompts
+	Resources   Resources
+	Completions Completions
+	Tasks       Tasks
+	// Name and Version are the serverInfo ("a2agate").
+	Name, Version string
+	// ListTTL is how long a client may keep a list (60 s).
+	ListTTL time.Duration
+	// Private marks lists as belonging to one caller: set it where
+	// authentication filters them.
+	Private bool
+	// ParamHeaders leaves x-mcp-header annotations in tool schemas, and then
+	// checks the headers; without it they are taken out.
+	ParamHeaders bool
+	// Log is told of panics and of tools that had to be left out; nil is
+	// slog.Default.
+	Log *slog.Logger
+}
+
+// Core answers MCP requests of every served revision and knows no transport.
+// Its methods may be called concurrently.
+type Core struct {
+	o          CoreOptions
+	serverInfo []translate.MetaEntry // the _meta of modern results
+	snapshots  snapshots
+}
+
+// NewCore makes a Core.
+func NewCore(o CoreOptions) *Core {
+	if o.Name == "" {
+		o.Name = "a2agate"
+	}
+	if o.Version == "" {
+		o.Version = "0.0.0"
+	}
+	if o.ListTTL == 0 {
+		o.ListTTL = time.Minute
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	info := append([]byte(`{"name":`), translate.AppendString(nil, o.Name)...)
+	info = append(info, `,"version":`...)
+	info = append(translate.AppendString(info, o.Version), '}')
+	c := &Core{o: o, serverInfo: []translate.MetaEntry{{Key: metaServerInfo, Value: info}}}
+	c.snapshots.views = make(map[tools.View]*snapshot)
+	return c
+}
+
+// Request is one JSON-RPC request, freed of its transport.
+type Request struct {
+	*Envelope
+	Revision  translate.Revision
+	Principal string
+	View      tools.View
+	Client    tools.ClientCapabilities
+	Trace     a2a.Trace
+	// Sink takes the progress and the questions of a tools/call; nil drops
+	// progress and asks nothing.
+	Sink tools.Sink
+	// Headers looks up Mcp-Param-* headers; nil on transports without headers,
+	// where nothing is checked.
+	Headers ParamHeaders
+	// SessionID returns the id that a legacy initialize hands out; nil for
+	// none. The answer says it in Answer.Session.
+	NewSession func(translate.Revision, tools.ClientCapabilities) string
+}
+
+// ParamHeaders looks up request headers by name.
+type ParamHeaders interface {
+	ParamHeader(name string) (value string, present bool)
+}
+
+// Answer is the answer to one Request.
+type Answer struct {
+	// Message is the complete JSON-RPC response.
+	Message []byte
+	// Code is the code of the JSON-RPC error, 0 for a result.
+	Code int
+	// Shape says that the request itself was malformed, as opposed to
+	// something in it that does not exist.
+	Shape bool
+	// Session is the session id that initialize made, "" for none.
+	Session string
+}
+
+// failure is an error on its way to becoming an Answer.
+type failure struct {
+	err   *translate.Error
+	shape bool
+}
+
+func (f failure) failed() bool { return f.err != nil }
+
+// refuse says that something the request names does not exist or cannot be.
+func refuse(code int, format string, args ...any) failure {
+	return failure{err: &translate.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
+}
+
+// malformed says that the request itself has the wrong shape.
+func malformed(format string, args ...any) failure {
+	return failure{err: &translate.Error{Code: translate.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}, shape: true}
+}
+
+func notFound(name string) failure {
+	return refuse(translate.CodeMethodNotFound, "method %q does not exist here", name)
+}
+
+// Handle answers one request, appending the message to dst. It never panics:
+// a panic below it becomes -32603 with an id that the log has too.
+func (c *Core) Handle(ctx context.Context, req *Request, dst []byte) (a Answer) {
+	start := len(dst)
+	defer func() {
+		if p := recover(); p != nil {
+			a = Answer{Code: translate.CodeInternal, Message: c.panicked(dst[:start], req, p)}
+		}
+	}()
+	f := c.admit(req)
+	if f.failed() {
+		return failed(dst, req.ID, f)
+	}
+	out := append(dst, `{"jsonrpc":"2.0","id":`...)
+	out = append(out, req.ID...)
+	out = append(out, `,"result":`...)
+	out, a.Session, f = c.result(ctx, req, out)
+	if f.failed() {
+		return failed(out[:start], req.ID, f)
+	}
+	a.Message = append(out, '}')
+	return a
+}
+
+func (c *Core) panicked(dst []byte, req *Request, p any) []byte {
+	id := rand.Text()[:12]
+	c.o.Log.Error("panic while answering", "method", req.Method, "request", id, "panic", p, "stack", string(debug.Stack()))
+	return appendError(dst, req.ID, &translate.Error{
+		Code:    translate.CodeInternal,
+		Message: "internal error, request " + id + ": see the gateway's log",
+		Data:    json.RawMessage(`{"requestId":"` + id + `"}`),
+	})
+}
+
+// failed makes the answer of an error.
+func failed(dst []byte, id json.RawMessage, f failure) Answer {
+	return Answer{Message: appendError(dst, id, f.err), Code: f.err.Code, Shape: f.shape}
+}
+
+// appendError appends a JSON-RPC error response; id nil leaves the id out.
+func appendError(dst []byte, id json.RawMessage, e *translate.Error) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0"`...)
+	if id != nil {
+		dst = append(dst, `,"id":`...)
+		dst = append(dst, id...)
+	}
+	dst = append(dst, `,"error":`...)
+	return append(translate.AppendError(dst, e), '}')
+}
+
+// exists reports whether the method is served on this revision.
+func (c *Core) exists(name string, rev translate.Revision) (method, bool) {
+	m, ok := methods[name]
+	if !ok || rev.Modern() && !m.modern || !rev.Modern() && !m.legacy {
+		return m, false
+	}
+	switch m.feature {
+	case featPrompts:
+		return m, c.o.Prompts != nil
+	case featResources:
+		return m, c.o.Resources != nil
+	case featCompletions:
+		return m, c.o.Completions != nil
+	case featTasks:
+		return m, c.o.Tasks != nil
+	}
+	return m, true
+}
+
+// admit makes the checks that stand between the headers and the handler (MCP
+// 2026-07-28: method, then capability, then the shape of params).
+func (c *Core) admit(req *Request) failure {
+	m, ok := c.exists(req.Method, req.Revision)
+	if !ok {
+		return notFound(req.Method)
+	}
+	if m.feature == featTasks && !req.Client.Tasks {
+		return failure{err: missingTasks()}
+	}
+	if req.paramsBad {
+		return malformed("params must be an object")
+	}
+	if req.metaBad {
+		return malformed("params._meta must be an object")
+	}
+	if t := req.Meta.ProgressToken; t != nil && !validID(t) {
+		return malformed("params._meta.progressToken must be a string or an integer")
+	}
+	if l := req.Meta.LogLevel; l != nil && req.Revision.Modern() && !logLevels[string(unquoteBytes(l))] {
+		return malformed("params._meta[%q] must be one of debug, info, notice, warning, error, critical, alert, emergency", metaLogLevel)
+	}
+	return failure{}
+}
+
+var logLevels = map[string]bool{"debug": true, "info": true, "notice": true, "warning": true,
+	"error": true, "critical": true, "alert": true, "emergency": true}
+
+// missingTasks is -32021 for the tasks extension.
+func missingTasks() *translate.Error {
+	return &translate.Error{
+		Code:    translate.CodeMissingCapability,
+		Message: `this needs the client capability extensions["` + tasksExtension + `"] on the request`,
+		Data:    json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`),
+	}
+}
+
+// result appends the result of an admitted request.
+func (c *Core) result(ctx context.Context, req *Request, dst []byte) (out []byte, session string, f failure) {
+	switch req.Method {
+	case "tools/call":
+		out, f = c.callTool(ctx, req, dst)
+	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		out, f = c.list(req, dst)
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		out, f = c.task(ctx, req, dst)
+	case "ping":
+		out = append(dst, '{', '}')
+	case "initialize":
+		return c.initialize(ctx, req, dst)
+	case "subscriptions/listen":
+		f = refuse(translate.CodeInvalidRequest, "subscriptions/listen needs a stream")
+	default:
+		out, f = c.delegate(ctx, req, dst)
+	}
+	return out, "", f
+}
+
+// snapshot returns what the caller's view is made of now.
+func (c *Core) snapshot(req *Request) (*snapshot, failure) {
+	s := c.snapshots.of(c, req.View)
+	if s == nil {
+		return nil, refuse(translate.CodeInvalidParams, "there is no profile %q", req.View.Profile)
+	}
+	return s, failure{}
+}
+
+func (c *Core) callTool(ctx context.Context, req *Request, dst []byte) ([]byte, failure) {
+	name, ok := stringValue(req.P.Name)
+	if !ok {
+		return dst, malformed("tools/call: params.name must be a string")
+	}
+	snap, f := c.snapshot(req)
+	if f.failed() {
+		return dst, f
+	}
+	tool, ok := snap.tools[name]
+	if !ok {
+		return dst, refuse(translate.CodeInvalidParams, "unknown tool %q", name)
+	}
+	call, f := c.call(req, name)
+	if f.failed() {
+		return dst, f
+	}
+	if tool.headers != nil && req.Headers != nil && req.Revision.Modern() {
+		if e := checkParamHeaders(tool.headers, call.Arguments, req.Headers); e != nil {
+			return dst, failure{err: e}
+		}
+	}
+	sink := req.Sink
+	if sink == nil {
+		sink = silent{}
+	}
+	if n, ok := sink.(agentNamer); ok && tool.agent != "" {
+		n.Agent(tool.agent)
+	}
+	return c.outcome(dst, req, c.o.Caller.Call(ctx, call, sink))
+}
+
+// call makes the Call of a tools/call, checking the shape of its params.
+func (c *Core) call(req *Request, name string) (tools.Call, failure) {
+	call := tools.Call{
+		Principal: req.Principal,
+		Agents:    c.o.Catalogues.Scope(req.View),
+		Tool:      name,
+		Arguments: req.P.Arguments,
+		Client:    req.Client,
+		Progress:  req.Meta.ProgressToken != nil,
+		Trace:     req.Trace,
+	}
+	if a := req.P.Arguments; a != nil && !isObject(a) {
+		return call, malformed("tools/call: params.arguments must be an object")
+	}
+	if !req.Revision.Modern() {
+		return call, failure{}
+	}
+	if r := req.P.InputResponses; r != nil {
+		if !isObject(r) {
+			return call, malformed("tools/call: params.inputResponses must be an object")
+		}
+		call.InputResponses = r
+	}
+	if r := req.P.RequestState; r != nil {
+		v, ok := stringValue(r)
+		if !ok {
+			return call, malformed("tools/call: params.requestState must be a string")
+		}
+		call.RequestState = &v
+	}
+	return call, failure{}
+}
+
+// outcome appends what a call came to.
+func (c *Core) outcome(dst []byte, req *Request, o translate.Outcome) ([]byte, failure) {
+	meta := c.meta(req.Revision)
+	switch {
+	case o.Err != nil:
+		return dst, failure{err: o.Err}
+	case o.Result != nil:
+		return translate.AppendResult(dst, *o.Result, req.Revision, meta), failure{}
+	case o.InputRequired != nil && req.Revision.Modern():
+		return translate.AppendInputRequired(dst, *o.InputRequired, req.Revision, meta), failure{}
+	case o.Task != nil && req.Client.Tasks:
+		return translate.AppendTask(dst, *o.Task, meta), failure{}
+	}
+	c.o.Log.Error("a tool call came to nothing that this client can take", "tool", string(req.P.Name), "revision", req.Revision)
+	return dst, refuse(translate.CodeInternal, "internal error: the call came to nothing that this client can take")
+}
+
+// meta is the _meta of results on a revision.
+func (c *Core) meta(rev translate.Revision) []translate.MetaEntry {
+	if rev.Modern() {
+		return c.serverInfo
+	}
+	return nil
+}
+
+// task serves tasks/*; the extension has been found declared.
+func (c *Core) task(ctx context.Context, req *Request, dst []byte) ([]byte, failure) {
+	id, ok := stringValue(req.P.TaskID)
+	if !ok {
+		return dst, malformed("%s: params.taskId must be a string", req.Method)
+	}
+	call := TaskCall{Principal: req.Principal, Agents: c.o.Catalogues.Scope(req.View), TaskID: id, Client: req.Client}
+	switch req.Method {
+	case "tasks/get":
+		out, err := c.o.Tasks.Get(ctx, dst, call, c.serverInfo)
+		return out, failure{err: err}
+	case "tasks/update":
+		if !isObject(req.P.InputResponses) {
+			return dst, malformed("tasks/update: params.inputResponses must be an object")
+		}
+		call.InputResponses = req.P.InputResponses
+		if err := c.o.Tasks.Update(ctx, call); err != nil {
+			return dst, failure{err: err}
+		}
+	default:
+		if err := c.o.Tasks.Cancel(ctx, call); err != nil {
+			return dst, failure{err: err}
+		}
+	}
+	dst = append(dst, `{"resultType":"complete","_meta":`...)
+	return append(translate.AppendMeta(dst, c.serverInfo), '}'), failure{}
+}
+
+// list appends a list, which was written when its snapshot was made.
+func (c *Core) list(req *Request, dst []byte) ([]byte, failure) {
+	if cur := req.P.Cursor; cur != nil && !isNull(cur) {
+		if _, ok := stringValue(cur); !ok {
+			return dst, malformed("%s: params.cursor must be a string", req.Method)
+		}
+		return dst, refuse(translate.CodeInvalidParams, "%s: unknown cursor %s: this server answers with one page and gives out no cursors",
+			req.Method, bytes.ToValidUTF8(cur[:min(len(cur), 80)], nil))
+	}
+	snap, f := c.snapshot(req)
+	if f.failed() {
+		return dst, f
+	}
+	return append(dst, snap.list(c, req.Method, req.Revision)...), failure{}
+}
+
+// silent is the Sink of a caller that hears nothing before the answer.
+type silent struct{}
+
+func (silent) Progress(string) {}
+
+func (silent) Ask(context.Context, []translate.Ask) (map[string]translate.Answer, bool, error) {
+	return nil, false, nil
+}
+
+// agentNamer is a Sink that wants to know which agent works, for its own
+// words while the agent is silent.
+type agentNamer interface{ Agent(name string) }

@@ -1,0 +1,129 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"a2agate/translate"
+)
+
+var errClientGone = errors.New("the client is gone")
+
+// hurry is how long calls have to answer once their time is up.
+const hurry = 3 * time.Second
+
+// activeStreams are the answers still owed.
+type activeStreams struct {
+	mu sync.Mutex
+	of map[*stream]struct{}
+}
+
+func (a *activeStreams) add(s *stream) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of == nil {
+		a.of = make(map[*stream]struct{})
+	}
+	a.of[s] = struct{}{}
+}
+
+func (a *activeStreams) remove(s *stream) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.of, s)
+}
+
+func (a *activeStreams) list() []*stream {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := make([]*stream, 0, len(a.of))
+	for s := range a.of {
+		out = append(out, s)
+	}
+	return out
+}
+
+// Serve accepts connections on ln until ctx ends, and returns when the last
+// answer is written. Then, in this order: no new connections, every listen
+// gets its completion result, calls have Options.Grace to end by themselves;
+// after it (or at Cut) their context ends with cause
+// context.DeadlineExceeded, so that they answer with what they have; a call
+// that does not even then gets -32603. No stream ends without its answer.
+//
+// The error is nil after an orderly end, else what broke the listener. Serve
+// is called once.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	srv := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: s.o.Limits.HeaderTime,
+		IdleTimeout:       s.o.Limits.IdleTime,
+		MaxHeaderBytes:    s.o.Limits.HeaderBytes,
+		// It stands at the start of each request; every later write has its own.
+		WriteTimeout: s.o.Pace.Write,
+		BaseContext:  func(net.Listener) context.Context { return s.base },
+		ErrorLog:     slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }() // ends with Shutdown or Close below; waited for
+	select {
+	case err := <-served:
+		s.endBase(context.DeadlineExceeded)
+		return err
+	case <-ctx.Done():
+	}
+	s.shutDown(srv)
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Cut makes a running shutdown hurry: the grace is over now. It may be called
+// at any time, more than once.
+func (s *Server) Cut() { s.cutOnce.Do(func() { close(s.cut) }) }
+
+func (s *Server) shutDown(srv *http.Server) {
+	s.draining.Store(true)
+	s.drainOnce.Do(func() { close(s.drain) })
+	idle := make(chan struct{})
+	waiting, stopWaiting := context.WithCancel(context.Background())
+	defer func() {
+		stopWaiting()
+		<-idle
+	}()
+	go func() { // waited for in the defer above
+		defer close(idle)
+		_ = srv.Shutdown(waiting) // its error is the end of waiting
+	}()
+	grace := time.NewTimer(s.o.Grace)
+	defer grace.Stop()
+	select {
+	case <-idle:
+	case <-grace.C:
+	case <-s.cut:
+	}
+	// Time is up: calls answer with what they have.
+	s.endBase(context.DeadlineExceeded)
+	last := time.NewTimer(hurry)
+	defer last.Stop()
+	select {
+	case <-idle:
+		return
+	case <-last.C:
+	}
+	for _, st := range s.active.list() {
+		st.abandon()
+	}
+	_ = srv.Close() // the connections that are left are of no use any more
+}
+
+// abandon answers for a call that does not end.
+func (s *stream) abandon() {
+	s.finish(http.StatusOK, appendError(nil, s.id, &translate.Error{
+		Code: translate.CodeInternal, Message: "the gateway is shutting down and the call did not end in time"}))
+}

@@ -1,0 +1,289 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"a2agate/a2a"
+	"a2agate/tools"
+	"a2agate/translate"
+)
+
+// exchange is one POST on its way through the server: one allocation for all
+// that a request needs. It is the Sink and the ParamHeaders of its call.
+type exchange struct {
+	s     *Server
+	r     *http.Request
+	start time.Time
+	id    Identity
+	view  tools.View
+	env   Envelope
+	req   Request
+	// legacy is the session of a legacy request.
+	legacy session
+	stream stream
+}
+
+// serveMCP is the MCP endpoint. The order of the checks is that of MCP
+// 2026-07-28, transports: who, method, size and type, JSON, shape, era, and
+// then what the era asks for.
+func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
+	id, denied := s.o.Authenticate(r)
+	if denied != nil {
+		writeDenied(w, denied)
+		return
+	}
+	v, ok := view(r, id)
+	if !ok || v.Profile != "" && s.core.o.Catalogues.Catalogue(v) == nil {
+		s.notFound(w, r)
+		return
+	}
+	if r.Method != http.MethodPost {
+		allow := "POST"
+		if len(s.guard.origins) > 0 {
+			allow = "POST, OPTIONS"
+		}
+		w.Header().Set("Allow", allow)
+		refuseHTTP(w, http.StatusMethodNotAllowed, translate.CodeInvalidRequest, "the MCP endpoint takes POST only; there is no stream to GET")
+		return
+	}
+	body, no := s.readBody(w, r)
+	if no != nil {
+		refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
+		return
+	}
+	x := &exchange{s: s, r: r, start: time.Now(), id: id, view: v}
+	x.stream.w, x.stream.pace = w, &s.o.Pace
+	x.stream.json, x.stream.sse = accepts(r.Header["Accept"])
+	if isBatch(body) {
+		x.batch(body)
+		return
+	}
+	if err := x.env.parse(body, s.o.Limits.Depth); err != nil {
+		x.refuse(http.StatusBadRequest, failure{err: err})
+		return
+	}
+	x.route()
+}
+
+// route decides the era of a message and hands it on.
+func (x *exchange) route() {
+	header := headerValue(x.r.Header, headerVersion)
+	switch eraOf(&x.env, header) {
+	case eraModern:
+		x.modern()
+	case eraLegacy:
+		x.legacyMessage(header)
+	default:
+		x.refuse(http.StatusBadRequest, failure{err: unsupportedVersion(header)})
+	}
+}
+
+func headerValue(h http.Header, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return trimOWS(v[0])
+	}
+	return ""
+}
+
+// refuse answers with an error under an HTTP status, always as JSON.
+func (x *exchange) refuse(status int, f failure) {
+	writeJSON(x.stream.w, status, appendError(nil, x.env.ID, f.err))
+	x.observe(status, f.err.Code, false)
+}
+
+// accepted answers a notification or a response: 202 and nothing else.
+func (x *exchange) accepted() {
+	x.stream.w.WriteHeader(http.StatusAccepted)
+	x.observe(http.StatusAccepted, 0, false)
+}
+
+// unsupportedVersion is -32022.
+func unsupportedVersion(asked string) *translate.Error {
+	data := []byte(`{"supported":[`)
+	for i, r := range supported {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = translate.AppendString(data, string(r))
+	}
+	data = append(data, `],"requested":`...)
+	data = append(translate.AppendString(data, asked), '}')
+	return &translate.Error{Code: translate.CodeUnsupportedVersion, Message: "unsupported protocol version " + strconv.Quote(asked), Data: data}
+}
+
+// answer runs an admitted request and writes its answer; status makes an HTTP
+// status of the Answer.
+func (x *exchange) answer(ctx context.Context, status func(Answer) int) {
+	if methods[x.env.Method].slow {
+		x.stream.id = x.env.ID
+		x.stream.begin(x.env.Meta.ProgressToken)
+		x.s.active.add(&x.stream)
+		defer x.s.active.remove(&x.stream)
+	}
+	buf := buffers.Get().(*[]byte)
+	a := x.s.core.Handle(ctx, &x.req, (*buf)[:0])
+	if a.Session != "" {
+		x.stream.w.Header()[headerSession] = []string{a.Session}
+	}
+	code := status(a)
+	streamed := x.stream.finish(code, a.Message)
+	if streamed {
+		code = http.StatusOK
+	}
+	if cap(a.Message) <= maxPooled {
+		*buf = a.Message
+	}
+	buffers.Put(buf)
+	x.observe(code, a.Code, streamed)
+}
+
+// maxPooled keeps one large answer from staying in memory for ever.
+const maxPooled = 64 << 10
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
+
+func (x *exchange) observe(status, code int, streamed bool) {
+	if x.s.o.Observe == nil {
+		return
+	}
+	tool := ""
+	if x.env.Method == "tools/call" {
+		tool, _ = stringValue(x.env.P.Name)
+	}
+	x.s.o.Observe(Exchange{
+		Method: x.env.Method, Tool: tool, Principal: x.id.Principal, Revision: x.req.Revision,
+		Status: status, Code: code, Streamed: streamed, Duration: time.Since(x.start),
+	})
+}
+
+// Progress implements tools.Sink.
+func (x *exchange) Progress(message string) { x.stream.Progress(message) }
+
+// Agent implements agentNamer.
+func (x *exchange) Agent(name string) { x.stream.Agent(name) }
+
+// ParamHeader implements ParamHeaders. A header that stands there twice has a
+// value that equals nothing.
+func (x *exchange) ParamHeader(name string) (string, bool) {
+	v := x.r.Header.Values(name)
+	switch len(v) {
+	case 0:
+		return "", false
+	case 1:
+		return v[0], true
+	}
+	return "\x00", true
+}
+
+// trace is the trace context of the request: the header's, else _meta's.
+func (x *exchange) trace() a2a.Trace {
+	if v := headerValue(x.r.Header, "Traceparent"); v != "" {
+		return a2a.Trace{Parent: v, State: strings.Join(x.r.Header["Tracestate"], ",")}
+	}
+	parent, ok := stringValue(x.env.Meta.TraceParent)
+	if !ok {
+		return a2a.Trace{}
+	}
+	state, _ := stringValue(x.env.Meta.TraceState)
+	return a2a.Trace{Parent: parent, State: state}
+}
+
+// accepts reads Accept leniently: what names neither form takes both.
+func accepts(values []string) (json, sse bool) {
+	for _, v := range values {
+		for part := range strings.SplitSeq(v, ",") {
+			kind, params, _ := strings.Cut(part, ";")
+			if strings.Contains(params, "q=0") && strings.Trim(strings.TrimSpace(params), "q=0.") == "" {
+				continue
+			}
+			switch lowered(strings.TrimSpace(kind)) {
+			case "application/json", "application/*":
+				json = true
+			case "text/event-stream", "text/*":
+				sse = true
+			case "*/*":
+				return true, true
+			}
+		}
+	}
+	if !json && !sse {
+		return true, true
+	}
+	return json, sse
+}
+
+// readBody reads the body within its limits of size and time.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
+	limit := s.o.Limits.BodyBytes
+	tooLarge := &refusal{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(limit, 10) + " bytes (limits.bodyBytes)"}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(s.o.Limits.BodyTime)) // not every writer has deadlines
+	if r.ContentLength > limit {
+		discard(r, limit)
+		return nil, tooLarge
+	}
+	if no := checkContentType(r.Header); no != nil {
+		discard(r, limit)
+		return nil, no
+	}
+	body, err := readAll(r, limit)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close")
+		return nil, &refusal{http.StatusRequestTimeout, "the body did not come within " + s.o.Limits.BodyTime.String()}
+	case err != nil:
+		w.Header().Set("Connection", "close")
+		return nil, &refusal{http.StatusBadRequest, "the body broke off"}
+	case int64(len(body)) > limit:
+		discard(r, limit)
+		return nil, tooLarge
+	}
+	// A deadline left behind would end the connection during a long call.
+	_ = rc.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+// readAll reads up to one byte more than limit. A known length costs one
+// allocation.
+func readAll(r *http.Request, limit int64) ([]byte, error) {
+	if n := r.ContentLength; n >= 0 {
+		body := make([]byte, n)
+		_, err := io.ReadFull(r.Body, body)
+		return body, err
+	}
+	return io.ReadAll(io.LimitReader(r.Body, limit+1))
+}
+
+// discard reads what a client still sends, within reason, so that it gets to
+// read the answer instead of a reset connection. A client that waits for
+// "100 Continue" sends nothing.
+func discard(r *http.Request, limit int64) {
+	if r.Header.Get("Expect") != "" {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, 4*limit) // only for the client's sake
+}
+
+func checkContentType(h http.Header) *refusal {
+	v := headerValue(h, "Content-Type")
+	if v != "application/json" {
+		kind, params, err := mime.ParseMediaType(v)
+		charset := strings.ToLower(params["charset"])
+		if err != nil || kind != "application/json" || charset != "" && charset != "utf-8" && charset != "utf8" {
+			return &refusal{http.StatusUnsupportedMediaType, "the Content-Type must be application/json, not " + strconv.Quote(v)}
+		}
+	}
+	if enc := headerValue(h, "Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return &refusal{http.StatusUnsupportedMediaType, "the body must not be encoded; Content-Encoding is " + strconv.Quote(enc)}
+	}
+	return nil
+}
