@@ -57,6 +57,8 @@ const (
 	CauseUnavailable Cause = "unavailable"
 	// CauseBusy is the gateway's own limit on calls to this agent.
 	CauseBusy Cause = "busy"
+	// CauseInvalid is a request that cannot be sent as it is: nothing was sent.
+	CauseInvalid Cause = "invalid"
 )
 
 // Error is the one error type that leaves this package. Message is fit for a
