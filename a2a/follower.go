@@ -162,8 +162,9 @@ type Follower struct {
 	due   dueHeap
 	// polls counts scheduled GetTask requests in flight; ready holds the
 	// exchanges that wait for one to end, those with readers first.
-	polls int
-	ready [2][]*exchange
+	polls  int
+	grants uint
+	ready  [2][]*exchange
 	// sources are the streams that use up MaxStreams.
 	sources map[*source]struct{}
 	// quietUntil is when an agent that asked for rest may be polled again.

@@ -68,11 +68,15 @@ func (x *exchange) runCancel(fl *flight, id string) {
 	f.mu.Unlock()
 	ctx, stop := context.WithTimeout(base, f.o.CallTimeout)
 	defer stop()
-	up, err := f.o.Upstream(ctx)
 	var t *Task
-	if err == nil {
+	err := f.guarded("cancel", func() error {
+		up, err := f.o.Upstream(ctx)
+		if err != nil {
+			return err
+		}
 		t, err = up.CancelTask(ctx, id)
-	}
+		return err
+	})
 	x.cancelAnswered(fl, t, f.outcome(ctx, "cancel", err))
 }
 
@@ -110,6 +114,8 @@ func (x *exchange) cancelAnswered(fl *flight, t *Task, e *Error) {
 // cancelVerdict is the answer to a cancel of an exchange that is over.
 func (x *exchange) cancelVerdict() error {
 	switch state := x.state(); {
+	case !x.done:
+		return x.f.error(CauseCanceled, "cancel", "the watch is closed")
 	case x.err != nil:
 		return x.err
 	case x.message != nil || state == StateCanceled:

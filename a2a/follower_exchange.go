@@ -3,7 +3,6 @@ package a2a
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -180,7 +179,11 @@ func (x *exchange) finish() {
 	if x.err != nil || x.message != nil {
 		x.f.forget(x)
 	}
-	x.replan(time.Now())
+	if now := time.Now(); x.watches > 0 {
+		x.replan(now)
+	} else {
+		x.drop()
+	}
 }
 
 // fail ends the exchange without an answer.
@@ -276,22 +279,22 @@ func (x *exchange) unfit(ev Event) string {
 	return ""
 }
 
-// fold folds ev into the task. A panic becomes a *Error: one agent's odd
-// answer must not end the process.
-func (x *exchange) fold(ev Event) (t *Task, e *Error) {
-	defer func() {
-		if p := recover(); p != nil {
-			x.f.o.Logger.Error("folding an agent's event panicked", "agent", x.f.o.Alias, "panic", p, "stack", string(debug.Stack()))
-			e = x.f.error(CauseProtocol, "follow", "the agent's answer could not be read")
-		}
-	}()
+// fold folds ev into the task.
+func (x *exchange) fold(ev Event) (*Task, *Error) {
 	if x.agg == nil {
 		x.agg = NewAggregate(x.f.o.TaskBytes)
 	}
-	if err := x.agg.Add(ev); err != nil {
+	var t *Task
+	err := x.f.guarded("follow", func() error {
+		if err := x.agg.Add(ev); err != nil {
+			return err
+		}
+		t = x.agg.Task()
+		return nil
+	})
+	if err != nil {
 		return nil, x.f.wrap("follow", err)
 	}
-	t = x.agg.Task()
 	if t.ContextID == "" && x.contextID != "" || t.ID == "" && x.taskID != "" {
 		c := *t
 		c.ID, c.ContextID = orString(c.ID, x.taskID), orString(c.ContextID, x.contextID)

@@ -120,11 +120,13 @@ func (a *agentFake) GetTask(ctx context.Context, id string, _ *int) (*Task, erro
 	if err := a.begin(ctx, "get", id, SendRequest{}); err != nil {
 		return nil, err
 	}
-	if a.onGet != nil {
-		return a.onGet(id)
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if onGet := a.onGet; onGet != nil {
+		a.mu.Unlock()
+		defer a.mu.Lock()
+		return onGet(id)
+	}
 	if t := a.tasks[id]; t != nil {
 		return t, nil
 	}
@@ -215,7 +217,22 @@ func (a *agentFake) open(ctx context.Context) *streamFake {
 	return st
 }
 
-// count returns how often an operation was called.
+// slow makes each call take d from now on.
+func (a *agentFake) slow(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.delay = d
+}
+
+// onGetTask sets what GetTask answers; tests that set it before anybody polls
+// may write onGet itself.
+func (a *agentFake) onGetTask(fn func(id string) (*Task, error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onGet = fn
+}
+
+// count returns how often an operation was called, any of them for "".
 func (a *agentFake) count(op string) int { return len(a.times(op)) }
 
 func (a *agentFake) times(op string) []time.Time {
@@ -223,7 +240,7 @@ func (a *agentFake) times(op string) []time.Time {
 	defer a.mu.Unlock()
 	var at []time.Time
 	for _, c := range a.calls {
-		if c.op == op {
+		if c.op == op || op == "" {
 			at = append(at, c.at)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 )
 
@@ -46,15 +47,20 @@ func (x *exchange) runPoll(fl *flight, id string, epoch uint64, counted bool) {
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(base, f.o.CallTimeout)
 	defer cancel()
-	up, err := f.o.Upstream(ctx)
 	var t *Task
-	if err == nil {
+	err := f.guarded("get", func() error {
+		up, err := f.o.Upstream(ctx)
+		if err != nil {
+			return err
+		}
 		t, err = up.GetTask(ctx, id, f.o.HistoryLength)
-	}
-	if err == nil && t == nil {
+		return err
+	})
+	switch {
+	case err != nil:
+	case t == nil:
 		err = f.error(CauseProtocol, "get", "the agent answered without a task")
-	}
-	if err == nil && t.ID != "" && t.ID != id {
+	case t.ID != "" && t.ID != id:
 		err = f.error(CauseProtocol, "get", "the agent answered with another task")
 	}
 	x.polled(fl, epoch, t, f.outcome(ctx, "get", err))
@@ -128,15 +134,25 @@ func (x *exchange) pollFailed(e *Error, now time.Time) {
 			x.lose(e)
 			return
 		}
-		x.tell("the agent does not tell how the task stands (" + e.Error() + "); trying again")
+		x.tell(troubleOf(e))
 	default:
 		x.cut(now, true)
 		if x.cuts > 2 && now.Sub(x.cutSince) >= o.LostAfter {
 			x.lose(e)
 			return
 		}
-		x.tell("the agent cannot be reached (" + e.Error() + "); trying again")
+		x.tell(troubleOf(e))
 	}
+}
+
+// troubleOf says in words what a failed GetTask means for the moment.
+func troubleOf(e *Error) string {
+	what := "the agent does not tell how the task stands"
+	switch e.Cause {
+	case CauseDial, CauseDNS, CauseTLS, CauseReset, CauseTimeout, CauseUnavailable:
+		what = "the agent cannot be reached"
+	}
+	return what + " (" + e.Error() + "); trying again"
 }
 
 // cut counts a try without a connection; an agent that answers, however
@@ -194,6 +210,18 @@ func (f *Follower) wrap(op string, err error) *Error {
 		return f.wrapAs(CauseTimeout, op, "the agent did not answer in time", err)
 	}
 	return f.wrapAs(CauseProtocol, op, "the agent's answer could not be read", err)
+}
+
+// guarded runs work on an agent's behalf. A panic becomes a *Error: one
+// agent's odd answer must not end the process.
+func (f *Follower) guarded(op string, work func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.o.Logger.Error("panic over an agent's answer", "agent", f.o.Alias, "op", op, "panic", p, "stack", string(debug.Stack()))
+			err = f.error(CauseProtocol, op, "the agent's answer could not be read")
+		}
+	}()
+	return work()
 }
 
 // outcome is wrap for a call under a deadline of our own: that it passed says

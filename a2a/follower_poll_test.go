@@ -61,7 +61,7 @@ func TestReadersShareOneStream(t *testing.T) {
 			}
 			a.put("t1", StateCompleted, "")
 			wg.Wait()
-			if n := len(a.calls); streaming && n != 2 || !streaming && n > 12 {
+			if n := a.count(""); streaming && n != 2 || !streaming && n > 12 {
 				t.Errorf("%d calls for %d readers", n, readers)
 			}
 		})
@@ -122,7 +122,7 @@ func TestIdleTaskIsPolledEverMoreRarely(t *testing.T) {
 		before := 0
 		for range 3 {
 			time.Sleep(time.Hour)
-			n := len(a.calls)
+			n := a.count("")
 			perHour = append(perHour, n-before)
 			before = n
 		}
@@ -159,9 +159,9 @@ func TestIdleTaskSettles(t *testing.T) {
 		if len(changes) != 0 {
 			t.Errorf("%d more changes of a task that changed twice", len(changes))
 		}
-		n := len(a.calls)
+		n := a.count("")
 		time.Sleep(time.Hour)
-		if len(a.calls) != n {
+		if a.count("") != n {
 			t.Error("a task that has ended is still polled")
 		}
 		w.Close()
@@ -183,7 +183,7 @@ func TestRefresh(t *testing.T) {
 			t.Errorf("a word of this moment was asked for again: %s", describeSnapshot(s))
 		}
 		time.Sleep(300 * time.Millisecond)
-		a.delay = time.Second
+		a.slow(time.Second)
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
@@ -203,7 +203,7 @@ func TestRefresh(t *testing.T) {
 			t.Errorf("a caller with a deadline got %v", err)
 		}
 		time.Sleep(2 * time.Second)
-		a.delay = 0
+		a.slow(0)
 		a.set("get", refusedDial())
 		var e *Error
 		s, err = w.Refresh(ctx)
@@ -276,11 +276,11 @@ func TestPollBesideAStreamDoesNotDoubleText(t *testing.T) {
 		st := <-streams
 		st.push(taskNews("t1", StateWorking, ""), artifactNews("t1", "a", "one ", false))
 		waitFor(t, w, time.Second, "a piece", func(s Snapshot) bool { return artifactText(s) != "" })
-		a.onGet = func(string) (*Task, error) {
+		a.onGetTask(func(string) (*Task, error) {
 			ev := taskNews("t1", StateWorking, "")
 			ev.Task.Artifacts = []Artifact{{ArtifactID: "a", Parts: []Part{{Kind: PartText, Text: "one two "}}}}
 			return ev.Task, nil
-		}
+		})
 		go func() {
 			time.Sleep(40 * time.Second)
 			st.push(artifactNews("t1", "a", "two ", true), taskNews("t1", StateCompleted, ""))
@@ -338,7 +338,7 @@ func TestLost(t *testing.T) {
 		{"no connection", refusedDial(), 5 * time.Minute, 6 * time.Minute, 20,
 			"the agent cannot be reached (connection refused by 127.0.0.1:9101); trying again"},
 		{"no A2A", &Error{Cause: CauseProtocol, Message: "HTML instead of JSON"}, 5 * time.Minute, 6 * time.Minute, 20,
-			"the agent cannot be reached (HTML instead of JSON); trying again"},
+			"the agent does not tell how the task stands (HTML instead of JSON); trying again"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -533,7 +533,7 @@ func TestRetryAfter(t *testing.T) {
 func TestSlowAgent(t *testing.T) {
 	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
 		a.put("t1", StateWorking, "")
-		a.delay = 20 * time.Second
+		a.slow(20 * time.Second)
 		w := joinTask(t, f, "t1")
 		defer w.Close()
 		go func() {
@@ -547,7 +547,7 @@ func TestSlowAgent(t *testing.T) {
 	})
 	// One that never answers is out of reach.
 	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
-		a.delay = time.Hour
+		a.slow(time.Hour)
 		w := joinTask(t, f, "t1")
 		defer w.Close()
 		s := waitFor(t, w, 10*time.Minute, "the loss", isDone)
@@ -559,7 +559,7 @@ func TestSlowAgent(t *testing.T) {
 
 func TestPollsInFlightAreBounded(t *testing.T) {
 	following(t, false, func(o *FollowerOptions) { o.MaxPolls = 4 }, func(t *testing.T, a *agentFake, f *Follower) {
-		a.delay = time.Second
+		a.slow(time.Second)
 		var mu sync.Mutex
 		busy, most := 0, 0
 		a.onGet = func(id string) (*Task, error) {
@@ -578,9 +578,11 @@ func TestPollsInFlightAreBounded(t *testing.T) {
 			all = append(all, joinTask(t, f, fmt.Sprint("t", i)))
 		}
 		time.Sleep(25 * time.Second)
+		mu.Lock()
 		if most > 4 {
 			t.Errorf("%d polls at once", most)
 		}
+		mu.Unlock()
 		for i, w := range all {
 			if !inState(StateWorking)(w.Now()) {
 				t.Errorf("task %d was not polled within 25 s", i)
@@ -702,11 +704,11 @@ func TestWrongTaskInAnswerToPoll(t *testing.T) {
 		if s.Task != nil || s.Done {
 			t.Errorf("snapshot: %s", describeSnapshot(s))
 		}
-		a.onGet = func(string) (*Task, error) {
+		a.onGetTask(func(string) (*Task, error) {
 			task := taskNews("", StateCompleted, "").Task
 			task.ContextID = ""
 			return task, nil
-		}
+		})
 		s = waitFor(t, w, 10*time.Second, "the end", isDone)
 		if s.Task.ID != "t1" || s.Task.ContextID != "c1" {
 			t.Errorf("ids %q and %q were not filled in", s.Task.ID, s.Task.ContextID)
@@ -725,9 +727,9 @@ func TestKeep(t *testing.T) {
 		if f.Counts().Tasks != 1 {
 			t.Fatal("the kept task was dropped")
 		}
-		n := len(a.calls)
+		n := a.count("")
 		again := joinTask(t, f, "t1")
-		if s := again.Now(); !inState(StateWorking)(s) || s.Seq != 1 || len(a.calls) != n {
+		if s := again.Now(); !inState(StateWorking)(s) || s.Seq != 1 || a.count("") != n {
 			t.Errorf("snapshot: %s", describeSnapshot(s))
 		}
 		again.Close()

@@ -131,14 +131,22 @@ func (x *exchange) idleStream(s *source) bool {
 // agent offers one and a place is free, else by a unary send.
 func (f *Follower) runSend(s *source, req SendRequest) {
 	defer s.stop()
-	up, err := f.o.Upstream(s.ctx)
+	var up Upstream
+	err := f.guarded("send", func() (err error) {
+		up, err = f.o.Upstream(s.ctx)
+		return err
+	})
 	if err != nil {
 		s.x.Load().sendFailed(s, f.wrap("send", err))
 		return
 	}
 	if up.Streams() && f.streamsOffered(time.Now()) && f.takeSlot(s) {
 		defer f.freeSlot(s)
-		st, err := up.Stream(s.ctx, req)
+		var st EventStream
+		err := f.guarded("send", func() (err error) {
+			st, err = up.Stream(s.ctx, req)
+			return err
+		})
 		if err == nil {
 			s.x.Load().opened(s)
 			if s.attach(st) {
@@ -167,7 +175,11 @@ func (f *Follower) sendUnary(s *source, up Upstream, req SendRequest) {
 	s.definite = !req.ReturnImmediately
 	ctx, cancel := context.WithTimeout(s.ctx, f.o.SendTimeout)
 	defer cancel()
-	ev, err := up.Send(ctx, req)
+	var ev Event
+	err := f.guarded("send", func() (err error) {
+		ev, err = up.Send(ctx, req)
+		return err
+	})
 	if err != nil {
 		s.x.Load().sendFailed(s, f.outcome(ctx, "send", err))
 		return
@@ -209,17 +221,20 @@ func (f *Follower) runSubscribe(s *source) {
 	defer s.stop()
 	defer f.freeSlot(s)
 	x := s.x.Load()
-	up, err := f.o.Upstream(s.ctx)
-	if err == nil && !up.Streams() {
-		f.pauseBriefly(x, s)
-		return
-	}
 	var st EventStream
-	if err == nil {
-		st, err = up.Subscribe(s.ctx, x.id())
-	}
+	err := f.guarded("subscribe", func() error {
+		up, err := f.o.Upstream(s.ctx)
+		if err == nil && up.Streams() {
+			st, err = up.Subscribe(s.ctx, x.id())
+		}
+		return err
+	})
 	if err != nil {
 		x.subscribeFailed(s, f.wrap("subscribe", err))
+		return
+	}
+	if st == nil {
+		f.pauseBriefly(x, s)
 		return
 	}
 	x.opened(s)
@@ -243,7 +258,11 @@ func (f *Follower) pauseBriefly(x *exchange, s *source) {
 // read folds the stream's events until it ends or nobody needs it.
 func (f *Follower) read(s *source, st EventStream) {
 	for {
-		ev, err := st.Next()
+		var ev Event
+		err := f.guarded("stream", func() (err error) {
+			ev, err = st.Next()
+			return err
+		})
 		if err != nil {
 			s.ended(err)
 			return
@@ -463,6 +482,7 @@ func (x *exchange) goInto(y *exchange, s *source, ev Event, from via) {
 		w.shift = int64(x.ver) + 1 - int64(y.ver)
 		if w.onChange != nil {
 			y.listeners = append(y.listeners, w)
+			x.later(w.onChange)
 		}
 		if y.state().Interrupted() {
 			question := y.cur.Status

@@ -24,11 +24,11 @@ func (x *exchange) hot(now time.Time) bool {
 }
 
 // goesOn reports whether the task may change without its caller: it works, or
-// waits for a login done elsewhere. A question may be answered by others, so
+// waits for a login done elsewhere, or has yet to take an answer. A question may be answered by others, so
 // such a task is still looked at, but rarely.
 func (x *exchange) goesOn() bool {
 	s := x.state()
-	return !s.Settled() || s == StateAuthRequired
+	return !s.Settled() || s == StateAuthRequired || len(x.echoes) > 0
 }
 
 // plan returns what is to be done next and when; actNone for nothing. It is
@@ -178,7 +178,7 @@ func (f *Follower) schedule(ctx context.Context) {
 			x.step()
 			now[i] = nil
 		}
-		if len(now) > 0 {
+		if len(now) > 0 && ctx.Err() == nil {
 			continue
 		}
 		timer.Reset(wait)
@@ -238,11 +238,14 @@ func (f *Follower) setDue(x *exchange, at time.Time, on bool) {
 func (f *Follower) takePoll(x *exchange, hot bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.polls < f.o.MaxPolls {
+	switch {
+	case x.entry.granted:
+		x.entry.granted = false
+		return true
+	case f.polls < f.o.MaxPolls:
 		f.polls++
 		return true
-	}
-	if !x.entry.queued {
+	case !x.entry.queued:
 		x.entry.queued = true
 		line := 1
 		if hot {
@@ -258,24 +261,34 @@ func (f *Follower) pollDone() {
 	f.mu.Lock()
 	f.polls--
 	f.mu.Unlock()
-	for {
-		x := f.nextInLine()
-		if x == nil {
-			return
-		}
+	for x := f.nextInLine(nil); x != nil; x = f.nextInLine(x) {
 		x.step()
 	}
 }
 
-// nextInLine takes the next exchange that waits for a place, while there is
-// one.
-func (f *Follower) nextInLine() *exchange {
+// coldShare is how many grants of a place go by until one goes first to a task
+// that nobody waits for.
+const coldShare = 8
+
+// nextInLine takes the next exchange that waits for a place, nil for none, and
+// gives it one. served is the one before, whose place is taken back if it did
+// not need it any more.
+func (f *Follower) nextInLine(served *exchange) *exchange {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if served != nil && served.entry.granted {
+		served.entry.granted = false
+		f.polls--
+	}
 	if f.polls >= f.o.MaxPolls {
 		return nil
 	}
-	for i, q := range f.ready {
+	f.grants++
+	for i := range f.ready {
+		if f.grants%coldShare == 0 {
+			i = len(f.ready) - 1 - i
+		}
+		q := f.ready[i]
 		if len(q) == 0 {
 			continue
 		}
@@ -284,7 +297,8 @@ func (f *Follower) nextInLine() *exchange {
 		if f.ready[i] = q[1:]; len(q) == 1 {
 			f.ready[i] = nil
 		}
-		x.entry.queued = false
+		x.entry.queued, x.entry.granted = false, true
+		f.polls++
 		return x
 	}
 	return nil
@@ -302,6 +316,8 @@ type dueEntry struct {
 	at     time.Time
 	place  int  // index in the heap + 1; 0 is not there
 	queued bool // in Follower.ready
+	// granted says that a place for a poll is counted for it already.
+	granted bool
 }
 
 // dueHeap orders exchanges by due time.

@@ -204,15 +204,18 @@ func (x *exchange) wantsRefresh(now time.Time) bool {
 
 // await waits for a request that somebody has under way.
 func (w *Watch) await(ctx context.Context, fl *flight) (Snapshot, error) {
+	var err error
 	select {
 	case <-fl.done:
 		if fl.err != nil {
-			return w.Now(), fl.err
+			err = fl.err
 		}
-		return w.Now(), nil
 	case <-ctx.Done():
-		return w.Now(), ctx.Err()
+		err = ctx.Err()
+	case <-w.x.f.over:
+		err = w.x.f.ended("follow")
 	}
+	return w.Now(), err
 }
 
 // Cancel asks the agent to cancel the task, on somebody's explicit wish, and
