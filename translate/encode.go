@@ -276,6 +276,8 @@ type DetailedTask struct {
 	// Result is what the call would have returned, for TaskCompleted; nil
 	// stands for an empty one.
 	Result *Result
+	// ResultJSON is Result as AppendResult wrote it earlier; it wins over Result.
+	ResultJSON json.RawMessage
 	// Err is why the task is lost, for TaskFailed; nil stands for an internal
 	// error.
 	Err *Error
@@ -335,12 +337,16 @@ func (o *object) detail(t *DetailedTask, rev Revision) {
 		o.key("inputRequests")
 		o.dst = appendInputRequests(o.dst, t.Asks, rev)
 	case TaskCompleted:
+		o.key("result")
 		var r Result
 		if t.Result != nil {
 			r = *t.Result
 		}
-		o.key("result")
-		o.dst = AppendResult(o.dst, r, rev, nil)
+		if t.ResultJSON != nil {
+			o.dst = append(o.dst, t.ResultJSON...)
+		} else {
+			o.dst = AppendResult(o.dst, r, rev, nil)
+		}
 	case TaskFailed:
 		e := t.Err
 		if e == nil {

@@ -66,7 +66,7 @@ func (a *answer) say(text string) {
 }
 
 func (a *answer) note(n string) {
-	if n = oneLine(n, 500); n != "" && !contains(a.notes, n) && len(a.notes) < maxNotes {
+	if n = strings.TrimRight(oneLine(n, 500), ". "); n != "" && !contains(a.notes, n) && len(a.notes) < maxNotes {
 		a.notes = append(a.notes, n)
 	}
 }
@@ -156,11 +156,11 @@ func (a *answer) statusText() string {
 }
 
 // onlyData is the index of the answer's only data part, whole; -1 for none or
-// several.
+// several. A part that asks (AskExtension) is a question, not data.
 func (a *answer) onlyData() int {
 	found := -1
 	for i := range a.pieces {
-		if a.pieces[i].kind != pieceData {
+		if a.pieces[i].kind != pieceData || a.pieces[i].ask {
 			continue
 		}
 		if found >= 0 || a.pieces[i].cut {
@@ -247,7 +247,7 @@ func (a *answer) appendArtifacts(o *object) {
 		}
 		e := newObject(o.dst)
 		e.key("artifactId")
-		e.dst = AppendString(e.dst, art.ArtifactID)
+		e.dst = AppendString(e.dst, shortID(art.ArtifactID))
 		e.str("name", oneLine(art.Name, 200))
 		e.str("description", oneLine(art.Description, 500))
 		o.dst = e.end()

@@ -51,6 +51,8 @@ type piece struct {
 	// cut says that text is no longer whole; rest that it is what follows a
 	// gap.
 	cut, rest bool
+	// ask says that a pieceData is a question of AskExtension.
+	ask bool
 }
 
 // origin is where parts come from: an artifact or a message.
@@ -91,7 +93,10 @@ func pieceFromPart(p *a2a.Part, from origin, o *Options) (piece, bool) {
 		if len(data) == 0 {
 			data = json.RawMessage("null")
 		}
-		return piece{kind: pieceData, text: strings.ToValidUTF8(string(data), "\ufffd"), data: data}, true
+		return piece{
+			kind: pieceData, text: strings.ToValidUTF8(string(data), "\ufffd"), data: data,
+			ask: namesExtension(p.Metadata, AskExtension),
+		}, true
 	case a2a.PartURL:
 		return pieceFromURL(p), true
 	case a2a.PartRaw:
@@ -278,11 +283,11 @@ func blockMeta(p *a2a.Part, from origin, o *Options) json.RawMessage {
 	b.str("mediaType", oneLine(p.MediaType, 200))
 	b.raw("metadata", p.Metadata)
 	if a := from.artifact; a != nil {
-		b.str("artifactId", a.ArtifactID)
+		b.str("artifactId", shortID(a.ArtifactID))
 		b.str("artifactName", oneLine(a.Name, 200))
 		b.str("artifactDescription", oneLine(a.Description, 500))
 	}
-	b.str("messageId", from.messageID)
+	b.str("messageId", shortID(from.messageID))
 	b.str("contextHandle", o.Context)
 	b.str("taskHandle", o.Task)
 	if p.Kind == a2a.PartUnknown && len(p.Unknown) > 0 && len(p.Unknown) <= maxUnknown {
@@ -290,6 +295,11 @@ func blockMeta(p *a2a.Part, from origin, o *Options) json.RawMessage {
 	}
 	return b.end()
 }
+
+// maxID bounds, in bytes, an id of the agent's that is shown or asked for again.
+const maxID = 512
+
+func shortID(id string) string { return CutBytes(id, maxID) }
 
 // maxUnknown bounds an unreadable part that is handed on for programs to see.
 const maxUnknown = 4096
@@ -330,6 +340,9 @@ func (pc *piece) blocks(dst []mcp.Content) []mcp.Content {
 	}
 	if pc.line == "" {
 		return dst
+	}
+	if pc.kind != pieceNote && len(pc.meta) > maxUnknown {
+		meta = nil // the block before it has it
 	}
 	return append(dst, mcp.TextContent{Type: "text", Text: pc.line, Meta: meta})
 }

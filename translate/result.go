@@ -99,7 +99,11 @@ func (a *answer) task(t *a2a.Task) {
 func (a *answer) addArtifacts(t *a2a.Task) {
 	for i := range t.Artifacts {
 		art := &t.Artifacts[i]
-		a.add(art.Parts, origin{artifact: art, readable: art.ArtifactID})
+		from := origin{artifact: art, readable: art.ArtifactID}
+		if len(art.ArtifactID) > maxID {
+			from.readable = ""
+		}
+		a.add(art.Parts, from)
 	}
 }
 
@@ -123,8 +127,9 @@ func (a *answer) addStatus(t *a2a.Task) {
 		}
 	}
 	from := a.group(origin{messageID: m.MessageID, readable: statusReadable(t, m)})
+	said := saidBy(a.pieces)
 	for _, pc := range piecesFromParts(nil, m.Parts, from, a.o) {
-		if a.said(&pc, from.group) {
+		if said[pc.identity()] {
 			// A page would count what is not shown here.
 			a.groups[from.group].readable = ""
 			continue
@@ -150,41 +155,35 @@ func statusReadable(t *a2a.Task, m *a2a.Message) string {
 	return StatusArtifactID
 }
 
-// said reports whether the artifacts already hold what a piece of the status
-// says: the same words, data, link or bytes.
-func (a *answer) said(pc *piece, group int) bool {
-	words := strings.TrimSpace(pc.words())
-	last, joined := -1, ""
-	var spaced strings.Builder
-	for i := range a.pieces {
-		have := &a.pieces[i]
-		if have.group == group {
-			break
-		}
-		if have.kind == pc.kind && sameContent(have, pc, words) {
-			return true
-		}
-		// A status may repeat an artifact that came in many parts.
-		if have.group != last {
-			last, joined = have.group, ""
-			spaced.Reset()
-		}
-		if have.kind == pieceText && pc.kind == pieceText {
-			joined += have.text
-			spaced.WriteString(have.text + "\n")
-			if joined != have.text && (strings.TrimSpace(joined) == words || strings.TrimSpace(spaced.String()) == words) {
-				return true
+// saidBy is the set of what pieces say, each alone and the texts of an artifact
+// together: a status may repeat an artifact that came in many parts.
+func saidBy(ps []piece) map[string]bool {
+	said := make(map[string]bool, len(ps)+1)
+	for start := 0; start < len(ps); {
+		end := start
+		var texts []string
+		for end < len(ps) && ps[end].group == ps[start].group {
+			said[ps[end].identity()] = true
+			if ps[end].kind == pieceText {
+				texts = append(texts, ps[end].text)
 			}
+			end++
 		}
+		if len(texts) > 1 {
+			said[strings.TrimSpace(strings.Join(texts, ""))] = true
+			said[strings.TrimSpace(strings.Join(texts, "\n"))] = true
+		}
+		start = end
 	}
-	return false
+	return said
 }
 
-func sameContent(have, pc *piece, words string) bool {
-	if pc.kind == pieceMedia || pc.kind == pieceBlob {
-		return have.bytes() == pc.bytes()
+// identity is what makes two pieces the same: their bytes, else their words.
+func (pc *piece) identity() string {
+	if b := pc.bytes(); b != "" {
+		return b
 	}
-	return strings.TrimSpace(have.words()) == words
+	return strings.TrimSpace(pc.words())
 }
 
 // silence says in words that a settled task brought nothing.
