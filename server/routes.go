@@ -200,7 +200,10 @@ func (s *Server) routes() http.Handler {
 		r.Handle(path, s.authenticated(h))
 	}
 	r.NotFound(s.notFound)
-	r.MethodNotAllowed(s.notFound)
+	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) { // a method without a name in HTTP
+		w.Header().Set("Allow", "POST")
+		refuseHTTP(w, http.StatusMethodNotAllowed, translate.CodeInvalidRequest, "unknown HTTP method")
+	})
 	return s.guarded(r)
 }
 
