@@ -34,8 +34,9 @@ type Authorizer = interface {
 }
 
 // Kind names a type of credential by its configuration name. It is a closed
-// set and safe as a metrics label.
-type Kind string
+// set and safe as a metrics label. It is an alias, so that package a2a can ask
+// for it without importing this package.
+type Kind = string
 
 // The kinds that FromConfig knows, and KindStatic for fixed headers.
 const (

@@ -72,7 +72,7 @@ func TestPlacements(t *testing.T) {
 			if auth.Refresh(context.Background()) {
 				t.Error("a fixed credential claims to get better")
 			}
-			if k, ok := auth.(interface{ Kind() Kind }); !ok || string(k.Kind()) != tt.spec.Type {
+			if k, ok := auth.(interface{ Kind() Kind }); !ok || k.Kind() != tt.spec.Type {
 				t.Errorf("kind does not say %s", tt.spec.Type)
 			}
 		})

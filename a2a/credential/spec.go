@@ -57,7 +57,7 @@ func FromConfig(spec Spec) (Authorizer, error) {
 		made Authorizer
 		err  error
 	)
-	switch Kind(spec.Type) {
+	switch spec.Type {
 	case "", KindNone:
 		return nil, nil
 	case KindBearer:

@@ -1,0 +1,187 @@
+package a2a
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// URLPolicy says what is made of the addresses that a card advertises.
+type URLPolicy string
+
+// The url policies.
+const (
+	// PolicyAuto puts right what cannot be right from here: unspecified,
+	// loopback, private and downgraded addresses.
+	PolicyAuto URLPolicy = "auto"
+	// PolicyCard takes the card's addresses as they stand.
+	PolicyCard URLPolicy = "card"
+	// PolicyConfigured keeps the path only and calls the configured origin.
+	PolicyConfigured URLPolicy = "configured"
+)
+
+// webOrigin is a web origin (RFC 6454) in canonical form: lower-case host without
+// trailing dot, IP literals in their shortest spelling, the port always set.
+type webOrigin struct {
+	scheme, host, port string
+}
+
+func originOf(u *url.URL) webOrigin {
+	o := webOrigin{scheme: strings.ToLower(u.Scheme), host: canonicalHost(u.Hostname()), port: u.Port()}
+	if o.port == "" {
+		o.port = defaultPort(o.scheme)
+	}
+	return o
+}
+
+func defaultPort(scheme string) string {
+	if scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+func canonicalHost(host string) string {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().String()
+	}
+	return host
+}
+
+// same reports whether two origins are one. The names of this machine's
+// loopback count as one host: cards say localhost where people configure
+// 127.0.0.1.
+func (o webOrigin) same(p webOrigin) bool {
+	if o.scheme != p.scheme || o.port != p.port {
+		return false
+	}
+	return o.host == p.host || isLoopbackHost(o.host) && isLoopbackHost(p.host)
+}
+
+// String spells the origin without a default port.
+func (o webOrigin) String() string { return o.scheme + "://" + o.authority() }
+
+func (o webOrigin) authority() string {
+	host := o.host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if o.port == defaultPort(o.scheme) {
+		return host
+	}
+	return host + ":" + o.port
+}
+
+// isLoopbackHost reports whether a host names this machine's loopback by
+// itself, without being resolved (RFC 6761, 6.3).
+func isLoopbackHost(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func isUnspecifiedHost(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsUnspecified()
+}
+
+// isPrivateHost reports whether a host is a literal private or link-local
+// address. Names are not resolved for it: what a name points to is the dial
+// policy's matter.
+func isPrivateHost(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	c := classify(ip)
+	return c == addressPrivate || c == addressLinkLocal
+}
+
+// allowHosts are the hosts beside the configured one that may be called,
+// without credentials.
+type allowHosts []allowedHost
+
+type allowedHost struct {
+	host string
+	port string // "" for every port
+}
+
+// parseAllowHosts reads entries of the form host or host:port; an IPv6
+// address with a port stands in brackets.
+func parseAllowHosts(entries []string) (allowHosts, error) {
+	var out allowHosts
+	for i, entry := range entries {
+		host, port, err := net.SplitHostPort(entry)
+		if err != nil {
+			host, port = strings.TrimSuffix(strings.TrimPrefix(entry, "["), "]"), ""
+		}
+		_, ipErr := netip.ParseAddr(host)
+		if host == "" || strings.Trim(port, "0123456789") != "" || strings.ContainsAny(host, "/@?# *") || (ipErr != nil && strings.Contains(host, ":")) {
+			return nil, fmt.Errorf("allowHosts[%d]: %q is not host or host:port", i, plainLine(entry, 100))
+		}
+		out = append(out, allowedHost{host: canonicalHost(host), port: port})
+	}
+	return out, nil
+}
+
+// lists reports whether host with port may be called.
+func (a allowHosts) lists(host, port string) bool {
+	return slices.ContainsFunc(a, func(e allowedHost) bool {
+		return e.host == host && (e.port == "" || e.port == port)
+	})
+}
+
+// parseHTTPURL reads a configured URL. What it refuses it names, without
+// repeating a password.
+func parseHTTPURL(field, raw string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s is not a URL", field)
+	case u.User != nil:
+		return nil, fmt.Errorf("%s must not hold a user name or password: use auth", field)
+	case (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
+		return nil, fmt.Errorf("%s: %q is not an http(s) URL", field, plainLine(raw, 200))
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
+}
+
+// splitURL cuts an absolute URL into scheme and authority, path, and query
+// with its question mark, so that the pieces can be joined again byte for
+// byte. A fragment is dropped.
+func splitURL(raw string) (base, path, query string) {
+	raw, _, _ = strings.Cut(raw, "#")
+	raw, query, found := strings.Cut(raw, "?")
+	if found {
+		query = "?" + query
+	}
+	i := strings.Index(raw, "://")
+	if i < 0 {
+		return "", raw, query
+	}
+	if j := strings.IndexByte(raw[i+3:], '/'); j >= 0 {
+		return raw[:i+3+j], raw[i+3+j:], query
+	}
+	return raw, "", query
+}
+
+// showURL is a URL fit for a reason or a note: without user and with the
+// values of its query hidden, since a key may stand there.
+func showURL(raw string) string {
+	base, path, query := splitURL(raw)
+	if i := strings.LastIndexByte(base, '@'); i >= 0 {
+		scheme, _, _ := strings.Cut(base, "://")
+		base = scheme + "://" + base[i+1:]
+	}
+	if query != "" {
+		query = "?…"
+	}
+	return plainLine(base+path+query, 300)
+}
