@@ -292,16 +292,16 @@ type completer struct {
 }
 
 func (p completer) CompletePromptArgument(ctx context.Context, name string, a mcp.CompleteArgument, earlier mcp.CompleteContext) (*mcp.Completion, error) {
-	return p.complete(ctx, Reference{Prompt: name}, a, earlier)
+	return p.complete(ctx, name, "", a, earlier)
 }
 
 func (p completer) CompleteResourceArgument(ctx context.Context, uri string, a mcp.CompleteArgument, earlier mcp.CompleteContext) (*mcp.Completion, error) {
-	return p.complete(ctx, Reference{Template: uri}, a, earlier)
+	return p.complete(ctx, "", uri, a, earlier)
 }
 
-func (p completer) complete(ctx context.Context, ref Reference, a mcp.CompleteArgument, earlier mcp.CompleteContext) (*mcp.Completion, error) {
+func (p completer) complete(ctx context.Context, prompt, template string, a mcp.CompleteArgument, earlier mcp.CompleteContext) (*mcp.Completion, error) {
 	d := delegated(ctx)
-	res, err := p.c.Complete(ctx, p.view, ref, a.Name, a.Value, earlier.Arguments)
+	res, err := p.c.Complete(ctx, p.view, prompt, template, a.Name, a.Value, earlier.Arguments)
 	d.err = err
 	if res != nil && len(res.Values) > maxCompletions {
 		cut := *res

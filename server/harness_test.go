@@ -152,11 +152,11 @@ func (fakeContents) ReadResource(_ context.Context, principal string, _ tools.Vi
 	return []mcp.ResourceContents{mcp.TextResourceContents{URI: uri, MIMEType: "text/plain", Text: "for " + principal}}, nil
 }
 
-func (fakeContents) Complete(_ context.Context, _ tools.View, ref Reference, argument, value string, earlier map[string]string) (*mcp.Completion, error) {
+func (fakeContents) Complete(_ context.Context, _ tools.View, prompt, template, argument, value string, earlier map[string]string) (*mcp.Completion, error) {
 	if argument == "many" {
 		return &mcp.Completion{Values: make([]string, 150)}, nil
 	}
-	return &mcp.Completion{Values: []string{ref.Prompt + ref.Template + "/" + argument + "=" + value + earlier["a"]}}, nil
+	return &mcp.Completion{Values: []string{prompt + template + "/" + argument + "=" + value + earlier["a"]}}, nil
 }
 
 // fakeTasks knows the tasks it was given, each of one principal.

@@ -54,16 +54,10 @@ type Resources interface {
 	ReadResource(ctx context.Context, principal string, v tools.View, uri string) ([]mcp.ResourceContents, error)
 }
 
-// Completions answers completion/complete; ref is the name of a prompt or the
-// uri of a resource template. Errors are as for Prompts.
+// Completions answers completion/complete; exactly one of prompt (its name)
+// and template (its uri) is set. Errors are as for Prompts.
 type Completions interface {
-	Complete(ctx context.Context, v tools.View, ref Reference, argument, value string, earlier map[string]string) (*mcp.Completion, error)
-}
-
-// Reference is what an argument to complete belongs to: exactly one is set.
-type Reference struct {
-	Prompt   string
-	Template string
+	Complete(ctx context.Context, v tools.View, prompt, template, argument, value string, earlier map[string]string) (*mcp.Completion, error)
 }
 
 // TaskCall is one tasks/get, tasks/update or tasks/cancel.
