@@ -294,9 +294,11 @@ func (inv *invocation) resume(ctx context.Context) translate.Outcome {
 	if q.Digest != inv.args.digest() {
 		return badState("it belongs to a call with other arguments")
 	}
-	if inv.agent = inv.st.byAlias[entry.Agent]; inv.agent == nil {
+	a := inv.st.byAlias[entry.Agent]
+	if a == nil {
 		return badState(fmt.Sprintf("agent %q is no longer configured", entry.Agent))
 	}
+	inv.meet(a)
 	x := inv.newExchange()
 	x.contextID, x.given, x.memory = q.ContextID, q.Given, q.Memory
 	x.policy, x.budget = inv.policy(), inv.budget("timeoutSeconds")

@@ -45,7 +45,9 @@ type ClientCapabilities struct {
 }
 
 // Sink takes what a running call has to say before it ends. Its methods are
-// called from one goroutine at a time and never after Call has returned.
+// called from one goroutine at a time and never after Call has returned. A
+// Sink that also has a method Agent(title string) is told which agent the call
+// goes to, before the agent says anything.
 type Sink interface {
 	// Progress reports what the agent is doing: the agent's current status
 	// line, sanitised, possibly "". The edge coalesces and numbers.

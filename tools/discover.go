@@ -40,13 +40,13 @@ func (inv *invocation) card(ctx context.Context) translate.Outcome {
 	}
 	info := infoFromCard(card, inv.agent.AgentEntry)
 	limits := inv.st.opts.Limits
-	r := translate.Result{Meta: []translate.MetaEntry{{Key: "a2agate/agent", Value: agentMeta(card, status)}}}
+	r := translate.Result{Meta: []translate.MetaEntry{{Key: "a2agate/agent", Value: agentMeta(status)}}}
 	if len(card.Raw) > limits.CardBytes {
 		summary := cardSummary(inv.agent.Alias, card, info, status) + fmt.Sprintf("\nThe card has %s, more than the limit of %s, and is not shown whole. It is at %s.",
-			sizeWords(len(card.Raw)), sizeWords(limits.CardBytes), card.URL)
+			sizeWords(len(card.Raw)), sizeWords(limits.CardBytes), status.CardURL)
 		r.Content = textBlocks(translate.CutRunes(summary, limits.ResultChars))
 		if inv.structured() {
-			r.Structured = inv.smallCard(card, info)
+			r.Structured = smallCard(info, status.CardURL)
 		}
 		return result(r)
 	}
@@ -66,10 +66,10 @@ func (inv *invocation) structured() bool {
 
 // smallCard stands for a card that is too large: what a model needs of it and
 // where the rest is.
-func (inv *invocation) smallCard(card *a2a.Card, info agentInfo) json.RawMessage {
+func smallCard(info agentInfo, url string) json.RawMessage {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"name":%s,"description":%s,"version":%s,"cardUrl":%s,"skills":`,
-		jsonString(info.name), jsonString(info.description), jsonString(info.version), jsonString(card.URL))
+		jsonString(info.name), jsonString(info.description), jsonString(info.version), jsonString(url))
 	b.Write(skillsJSON(info, 1))
 	b.WriteByte('}')
 	return json.RawMessage(b.String())
@@ -89,8 +89,8 @@ func cardSummary(alias string, card *a2a.Card, info agentInfo, status a2a.AgentS
 	if info.description != "" {
 		b.WriteString("\n" + info.description)
 	}
-	if w := status.Interface; w.URL != "" {
-		fmt.Fprintf(&b, "\nA2A %s over %s at %s.", w.Version, w.Binding, w.URL)
+	if status.URL != "" {
+		fmt.Fprintf(&b, "\nA2A %s over %s at %s.", status.Version, status.Binding, status.URL)
 	}
 	fmt.Fprintf(&b, "\nStreaming: %s. Push notifications: %s.", yesNo(card.Streaming), yesNo(card.PushNotifications))
 	if len(card.InputModes)+len(card.OutputModes) > 0 {
@@ -139,7 +139,7 @@ func modes(list []string) string {
 }
 
 // agentMeta says where a card came from and how the agent is talked to.
-func agentMeta(card *a2a.Card, status a2a.AgentStatus) json.RawMessage {
+func agentMeta(status a2a.AgentStatus) json.RawMessage {
 	m := struct {
 		CardURL string      `json:"cardUrl,omitempty"`
 		Version a2a.Version `json:"a2aVersion,omitempty"`
@@ -148,11 +148,10 @@ func agentMeta(card *a2a.Card, status a2a.AgentStatus) json.RawMessage {
 		Reason  string      `json:"reason,omitempty"`
 		Since   string      `json:"since,omitempty"`
 		Notes   []string    `json:"notes,omitempty"`
-	}{State: string(status.State), Reason: status.Reason, Since: timeText(status.Since)}
-	if card != nil {
-		m.CardURL, m.Notes = card.URL, card.Notes
+	}{
+		CardURL: status.CardURL, Version: status.Version, Binding: status.Binding,
+		State: string(status.State), Reason: status.Reason, Since: timeText(status.Since), Notes: status.Notes,
 	}
-	m.Version, m.Binding = status.Interface.Version, status.Interface.Binding
 	return json.RawMessage(jsonValue(m))
 }
 

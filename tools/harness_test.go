@@ -144,7 +144,7 @@ func serveAgent(t *testing.T, alias string, opt fixtures.Options) *agentUnderTes
 		t.Fatal(err)
 	}
 	a.card = card
-	a.status = a2a.AgentStatus{State: a2a.AgentReady, Since: time.Now(), CardURL: card.URL, Interface: iface}
+	a.status = a2a.AgentStatus{State: a2a.AgentReady, Since: time.Now(), CardURL: card.URL, Version: version, Binding: binding, URL: iface.URL}
 	a.follower = a2a.NewFollower(a2a.FollowerOptions{
 		Alias:    alias,
 		Upstream: func(context.Context) (a2a.Upstream, error) { return a.client, nil },

@@ -67,7 +67,7 @@ func (inv *invocation) run(ctx context.Context) translate.Outcome {
 	}
 	inv.args = args
 	if t.agent != nil {
-		inv.agent = t.agent
+		inv.meet(t.agent)
 	}
 	if t.schema != nil {
 		if problem := args.check(t.schema, t.known); problem != "" {
@@ -182,6 +182,18 @@ func cancelled() translate.Outcome {
 	return protocolError(translate.CodeInternal, "the call was cancelled by its caller", nil)
 }
 
+// namer is a Sink that wants to know which agent the call went to, before the
+// agent says anything.
+type namer interface{ Agent(title string) }
+
+// meet notes the agent that the call goes to.
+func (inv *invocation) meet(a *agent) {
+	inv.agent = a
+	if n, ok := inv.sink.(namer); ok {
+		n.Agent(a.title())
+	}
+}
+
 // chooseAgent finds the agent that a call names by alias, or the only one
 // there is. It returns a fault's text when there is none.
 func (inv *invocation) chooseAgent() string {
@@ -189,7 +201,7 @@ func (inv *invocation) chooseAgent() string {
 	alias := inv.args.text("agent")
 	if alias == "" {
 		if len(visible) == 1 {
-			inv.agent = visible[0]
+			inv.meet(visible[0])
 			return ""
 		}
 		if len(visible) == 0 {
@@ -201,7 +213,7 @@ func (inv *invocation) chooseAgent() string {
 	if a == nil || !inv.call.sees(alias) {
 		return unknownAgent(alias, aliasesOf(visible))
 	}
-	inv.agent = a
+	inv.meet(a)
 	return ""
 }
 
@@ -222,7 +234,9 @@ func (inv *invocation) lookup(ctx context.Context, kind handles.Kind, handle str
 	if named := inv.args.text("agent"); named != "" && named != entry.Agent {
 		return handles.Entry{}, fault(fmt.Sprintf("%s belongs to agent %q, not %q: leave agent out, or start anew without the handle", handle, entry.Agent, named))
 	}
-	inv.agent = a
+	if inv.agent != a {
+		inv.meet(a)
+	}
 	return entry, nil
 }
 
@@ -231,7 +245,7 @@ type fault string
 
 func (f fault) Error() string { return string(f) }
 
-// named checks the agent argument by itself, before any handle is looked at.
+// namedAgent checks the agent argument by itself, before any handle is looked at.
 func (inv *invocation) namedAgent() string {
 	alias := inv.args.text("agent")
 	if alias == "" {

@@ -130,7 +130,7 @@ func (inv *invocation) readCard(ctx context.Context, uri, alias string) ([]mcp.R
 		return nil, noResource(uri, agentError(err).Error())
 	}
 	if len(card.Raw) > inv.st.opts.Limits.CardBytes {
-		return nil, noResource(uri, fmt.Sprintf("the card has %s, more than limits.cardBytes; read it at %s", sizeWords(len(card.Raw)), card.URL))
+		return nil, noResource(uri, fmt.Sprintf("the card has %s, more than limits.cardBytes; read it at %s", sizeWords(len(card.Raw)), a.Agent.Status().CardURL))
 	}
 	return []mcp.ResourceContents{mcp.TextResourceContents{URI: uri, MIMEType: "application/json", Text: string(card.Raw)}}, nil
 }
