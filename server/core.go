@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -15,9 +14,6 @@ import (
 	"a2agate/tools"
 	"a2agate/translate"
 )
-
-// ErrNoResource is what Resources returns for a uri it does not know.
-var ErrNoResource = errors.New("no such resource")
 
 // CoreOptions is what a Core is made of. Caller and Catalogues are needed;
 // what is nil of the others is neither advertised nor served.

@@ -101,12 +101,13 @@ func (c *Core) delegateError(req *Request, d *delegation, e mcp.JSONRPCErrorDeta
 	var own *translate.Error
 	switch {
 	case errors.As(d.err, &own):
-		return failure{err: own}
-	case req.Method == "resources/read" && (errors.Is(d.err, ErrNoResource) || d.err == nil && missingResource(e.Code)):
-		uri, _ := stringValue(req.P.URI)
-		f := refuse(translate.CodeInvalidParams, "there is no resource %q", uri)
-		f.err.Data = append(append(json.RawMessage(`{"uri":`), translate.AppendString(nil, uri)...), '}')
+		f := failure{err: own}
+		if req.Method == "resources/read" && own.Code == translate.CodeInvalidParams && own.Data == nil {
+			f.err = missingResource(req, own.Message)
+		}
 		return f
+	case d.err == nil && req.Method == "resources/read" && (e.Code == mcp.RESOURCE_NOT_FOUND || e.Code == mcp.INVALID_PARAMS):
+		return failure{err: missingResource(req, "there is no such resource; resources/list and resources/templates/list have all")}
 	case d.err != nil:
 		c.o.Log.Error("request failed", "method", req.Method, "error", d.err)
 		return refuse(translate.CodeInternal, "internal error: see the gateway's log")
@@ -117,8 +118,11 @@ func (c *Core) delegateError(req *Request, d *delegation, e mcp.JSONRPCErrorDeta
 	return refuse(translate.CodeInternal, "internal error: see the gateway's log")
 }
 
-func missingResource(code int) bool {
-	return code == mcp.RESOURCE_NOT_FOUND || code == mcp.INVALID_PARAMS
+// missingResource is the error of a resource that cannot be read.
+func missingResource(req *Request, message string) *translate.Error {
+	uri, _ := stringValue(req.P.URI)
+	data := translate.AppendString([]byte(`{"uri":`), uri)
+	return &translate.Error{Code: translate.CodeInvalidParams, Message: message, Data: append(data, '}')}
 }
 
 // encode appends a result of mcp-go as JSON.

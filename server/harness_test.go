@@ -147,7 +147,7 @@ func (fakeContents) GetPrompt(_ context.Context, _ tools.View, name string, args
 
 func (fakeContents) ReadResource(_ context.Context, principal string, _ tools.View, uri string) ([]mcp.ResourceContents, error) {
 	if strings.Contains(uri, "gone") {
-		return nil, fmt.Errorf("reading: %w", ErrNoResource)
+		return nil, fmt.Errorf("reading: %w", &translate.Error{Code: translate.CodeInvalidParams, Message: "it is gone"})
 	}
 	return []mcp.ResourceContents{mcp.TextResourceContents{URI: uri, MIMEType: "text/plain", Text: "for " + principal}}, nil
 }

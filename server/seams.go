@@ -48,7 +48,8 @@ type Prompts interface {
 	GetPrompt(ctx context.Context, v tools.View, name string, args map[string]string) (*mcp.GetPromptResult, error)
 }
 
-// Resources answers resources/read. An unknown uri is ErrNoResource. Other
+// Resources answers resources/read. An unknown uri is a *translate.Error with
+// code -32602, to which the edge adds data.uri where it is missing. Other
 // errors are as for Prompts.
 type Resources interface {
 	ReadResource(ctx context.Context, principal string, v tools.View, uri string) ([]mcp.ResourceContents, error)
