@@ -18,7 +18,8 @@ type FollowerOptions struct {
 	Upstream func(context.Context) (Upstream, error)
 
 	// MaxStreams bounds the upstream streams open at once (64). A send or a
-	// reader beyond it is served by polling.
+	// reader beyond it is served by polling. Keep it below the client's
+	// MaxConcurrent, or streams take all the places for sends and polls.
 	MaxStreams int
 	// MaxPolls bounds the scheduled GetTask requests in flight at once (32).
 	MaxPolls int

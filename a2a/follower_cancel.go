@@ -13,12 +13,13 @@ const cancelWatch = 30 * time.Second
 // exchange, starting it where there is none. Without a task id it waits until
 // the agent has named the task.
 func (x *exchange) wantCancel() *flight {
-	if x.cancel == nil {
-		x.cancel = newFlight()
-		x.cancelBy = time.Now().Add(x.f.o.AbandonWait)
+	fl := x.cancel
+	if fl == nil {
+		fl = newFlight()
+		x.cancel, x.cancelBy = fl, time.Now().Add(x.f.o.AbandonWait)
 		x.startPendingCancel()
 	}
-	return x.cancel
+	return fl
 }
 
 // startPendingCancel sends the CancelTask that is wanted, once the id is known.

@@ -105,15 +105,15 @@ func (x *exchange) polled(fl *flight, epoch uint64, t *Task, e *Error) {
 	x.later(func() { fl.end(e) })
 }
 
-// pollFailed counts a failed GetTask towards the loss of the task, by the
-// rules of the package's design: TaskNotFound at once, refusals three times
-// over two seconds, no connection for five minutes.
+// pollFailed counts a failed GetTask towards the loss of the task: TaskNotFound
+// or an id that cannot be asked for, at once; refusals, three times over two
+// seconds; no connection, for five minutes.
 func (x *exchange) pollFailed(e *Error, now time.Time) {
 	o := &x.f.o
 	if e.Cause == CauseCanceled {
 		return
 	}
-	if e.Code == CodeTaskNotFound {
+	if e.Code == CodeTaskNotFound || e.Cause == CauseInvalid {
 		x.lose(e)
 		return
 	}
@@ -224,13 +224,14 @@ func (f *Follower) guarded(op string, work func() error) (err error) {
 	return work()
 }
 
-// outcome is wrap for a call under a deadline of our own: that it passed says
-// more than what became of the request then.
+// outcome is wrap for a call under a deadline of our own, which is no caller's
+// cancellation.
 func (f *Follower) outcome(ctx context.Context, op string, err error) *Error {
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	e := f.wrap(op, err)
+	if e != nil && e.Cause == CauseCanceled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return f.wrapAs(CauseTimeout, op, "the agent did not answer in time", err)
 	}
-	return f.wrap(op, err)
+	return e
 }
 
 func (f *Follower) wrapAs(cause Cause, op, message string, err error) *Error {

@@ -765,3 +765,110 @@ func TestCountsAreObserved(t *testing.T) {
 		}
 	})
 }
+
+// The gateway's own limits are no reason to lose a task, and an id that cannot
+// be asked for is no reason to go on asking.
+func TestOwnErrorsOfPolls(t *testing.T) {
+	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
+		a.put("t1", StateWorking, "")
+		a.set("get", &Error{Cause: CauseBusy, Message: "all places taken"})
+		w := joinTask(t, f, "t1")
+		defer w.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+		defer cancel()
+		s, err := w.Next(ctx, 0)
+		for err == nil && !s.Done {
+			s, err = w.Next(ctx, s.Seq)
+		}
+		if s.Done || s.Trouble != "too many calls to the agent at once; trying again" {
+			t.Errorf("snapshot: %s", describeSnapshot(s))
+		}
+		a.set("get", &Error{Cause: CauseInvalid, Message: "no such id"})
+		if s := waitFor(t, w, 6*time.Second, "the loss", isDone); !s.Lost {
+			t.Errorf("snapshot: %s", describeSnapshot(s))
+		}
+	})
+}
+
+// A subscription that never brings its first snapshot does not hide the task.
+func TestSubscriptionWithoutAnAnswer(t *testing.T) {
+	following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
+		a.put("t1", StateWorking, "")
+		w := joinTask(t, f, "t1")
+		defer w.Close()
+		waitFor(t, w, time.Second, "the task", inState(StateWorking))
+		a.slow(time.Hour)
+		go func() {
+			time.Sleep(10 * time.Second)
+			a.slow(0) // the subscription hangs on
+			a.put("t1", StateCompleted, "")
+		}()
+		waitFor(t, w, 2*time.Minute, "the end", isDone)
+		if n := a.count("subscribe"); n != 1 {
+			t.Errorf("%d subscribes", n)
+		}
+	})
+}
+
+// An agent whose client panics harms nobody else.
+func TestPanicInTheClient(t *testing.T) {
+	following(t, true, func(o *FollowerOptions) {
+		o.Upstream = func(context.Context) (Upstream, error) { panic("a bug") }
+	}, func(t *testing.T, a *agentFake, f *Follower) {
+		w := sendTo(t, f, askTask(""))
+		defer w.Close()
+		var e *Error
+		if s := waitFor(t, w, time.Second, "the error", isDone); !errors.As(s.Err, &e) || e.Cause != CauseProtocol {
+			t.Errorf("snapshot: %s", describeSnapshot(s))
+		}
+		w2 := joinTask(t, f, "t1")
+		defer w2.Close()
+		waitFor(t, w2, time.Second, "the trouble", func(s Snapshot) bool { return s.Trouble != "" })
+		if _, err := w2.Cancel(context.Background()); !errors.As(err, &e) || e.Cause != CauseProtocol {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// A shutdown leaves nobody waiting for a cancel or a refresh.
+func TestShutdownWakesCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgentFake(t, true)
+		f := NewFollower(FollowerOptions{Alias: "acme", Upstream: func(context.Context) (Upstream, error) { return a, nil }})
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- f.Run(ctx) }()
+		synctest.Wait()
+		unnamed := sendTo(t, f, askTask(""))
+		named := joinTask(t, f, "t1")
+		a.slow(time.Hour)
+		got := make(chan error, 2)
+		go func() {
+			_, err := unnamed.Cancel(context.Background())
+			got <- err
+		}()
+		go func() {
+			_, err := named.Refresh(context.Background())
+			got <- err
+		}()
+		synctest.Wait()
+		stop()
+		for range 2 {
+			var e *Error
+			if err := <-got; !errors.As(err, &e) || e.Cause != CauseCanceled {
+				t.Errorf("error %v", err)
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if _, err := named.Refresh(context.Background()); err == nil {
+			t.Error("a refresh after the end returned no error")
+		}
+		if _, err := named.Cancel(context.Background()); err == nil {
+			t.Error("a cancel after the end returned no error")
+		}
+		unnamed.Abandon()
+		named.Close()
+	})
+}

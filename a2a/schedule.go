@@ -59,7 +59,8 @@ func (x *exchange) plan(now time.Time) (time.Time, action) {
 	}
 	hot := x.hot(now) && x.goesOn()
 	if x.src != nil {
-		if hot && x.streams() {
+		// A subscription may stay without its first snapshot, too.
+		if hot && (x.src.open || !x.src.send) {
 			consider(latest(x.heard, x.lastTry).Add(x.f.o.Silence), actPoll)
 		}
 		return at, act
