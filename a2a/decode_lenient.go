@@ -220,10 +220,13 @@ func (l *lenient) task(m members) wireTask {
 	return t
 }
 
-// status reads a status; a bare string is its state.
+// status reads a status; a bare string is its state where it names one: other
+// services have a status member too.
 func (l *lenient) status(raw json.RawMessage) *wireStatus {
 	if len(raw) > 0 && raw[0] != '{' {
-		return &wireStatus{State: l.text(members{"status": raw}, "status")}
+		if s := l.text(members{"status": raw}, "status"); stateFrom(s).Known() {
+			return &wireStatus{State: s}
+		}
 	}
 	m, ok := l.object(raw, "status")
 	if !ok {

@@ -50,12 +50,13 @@ func (w *wireEvent) flatKind() wireKind {
 	case "artifact-update", "artifactupdate", "artifact_update":
 		return kindArtifact
 	}
+	named := w.ID != "" || or(w.ContextID, w.ContextIDSnake) != ""
 	switch {
 	case w.Artifact != nil:
 		return kindArtifact
 	case w.Status != nil && w.ID == "" && or(w.TaskID, w.TaskIDSnake) != "":
 		return kindStatus
-	case w.Status != nil, w.Artifacts != nil, w.History != nil:
+	case named && (w.Status != nil || w.Artifacts != nil || w.History != nil):
 		return kindTask
 	case or(w.MessageID, w.MessageIDSnake) != "", w.Role != "", w.Parts != nil, w.Content != nil:
 		return kindMessage

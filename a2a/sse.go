@@ -100,19 +100,22 @@ func (g *guard) scan() {
 			}
 		}
 		end := lineEnd(g.pending)
+		n := end
 		if end < 0 {
-			g.line = append(g.line, g.pending...)
-			g.pending = nil
-		} else {
-			g.line = append(g.line, g.pending[:end]...)
-			g.skipLF = g.pending[end] == '\r'
-			g.pending = g.pending[end+1:]
-			g.endLine()
+			n = len(g.pending)
 		}
-		if len(g.ready) == 0 && len(g.line)+len(g.event) > g.max {
+		if len(g.line)+n+len(g.event) > g.max {
 			g.err, g.pending = errEventTooLarge, nil
 			return
 		}
+		g.line = append(g.line, g.pending[:n]...)
+		if end < 0 {
+			g.pending = nil
+			break
+		}
+		g.skipLF = g.pending[end] == '\r'
+		g.pending = g.pending[end+1:]
+		g.endLine()
 	}
 	if len(g.pending) == 0 && g.err == io.EOF && len(g.ready) == 0 {
 		g.finish()
