@@ -2,6 +2,7 @@ package translate
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,7 +67,7 @@ func (a *answer) say(text string) {
 }
 
 func (a *answer) note(n string) {
-	if n = strings.TrimRight(oneLine(n, 500), ". "); n != "" && !contains(a.notes, n) && len(a.notes) < maxNotes {
+	if n = strings.TrimRight(oneLine(n, 500), ". "); n != "" && !slices.Contains(a.notes, n) && len(a.notes) < maxNotes {
 		a.notes = append(a.notes, n)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"math/bits"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -14,73 +16,80 @@ const hexDigits = "0123456789abcdef"
 // on one line of a stream. Nothing is escaped for HTML: what an agent wrote
 // stays readable.
 func AppendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	start, i := 0, 0
-	for i < len(s) {
-		if i = skipPlain(s, i); i == len(s) {
-			break
+	dst = slices.Grow(dst, len(s)+len(s)/4+escapeRoom)
+	buf, n := dst[:cap(dst)], len(dst)
+	buf[n] = '"'
+	n++
+	for i := 0; i < len(s); {
+		if len(buf)-n < escapeRoom {
+			dst = slices.Grow(buf[:n], len(s)-i+(len(s)-i)/4+escapeRoom)
+			buf = dst[:cap(dst)]
 		}
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				dst = append(dst, s[start:i]...)
-				dst = append(dst, "\ufffd"...)
-				start = i + 1
+		if i+8 <= len(s) {
+			// Eight bytes are copied at once, and as many of them count as need
+			// no second look: that is what keeps a large result cheap.
+			w := binary.LittleEndian.Uint64([]byte(s[i : i+8]))
+			binary.LittleEndian.PutUint64(buf[n:], w)
+			k := plainBytes(w)
+			i, n = i+k, n+k
+			if k == 8 {
+				continue
 			}
-			i += size
-			continue
 		}
-		dst = append(dst, s[start:i]...)
-		dst = appendEscaped(dst, c)
-		i++
-		start = i
+		size, wrote := appendSpecial(buf[n:], s[i:])
+		i, n = i+size, n+wrote
 	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"')
+	buf[n] = '"'
+	return buf[:n+1]
 }
 
-// skipPlain returns the first index from i on whose byte needs a look: a
-// control character, a quote, a backslash or a byte of a longer rune. It reads
-// eight bytes at a time, which is what keeps a large result cheap.
-func skipPlain(s string, i int) int {
+// escapeRoom is more than one step of AppendString can write.
+const escapeRoom = 32
+
+// plainBytes counts the bytes of w, from its lowest, that stand in a JSON
+// string as they are: ASCII but for control characters, quotes and
+// backslashes.
+func plainBytes(w uint64) int {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x8080808080808080
 	)
-	for i+8 <= len(s) {
-		w := binary.LittleEndian.Uint64([]byte(s[i : i+8]))
-		quote := w ^ (ones * '"')
-		slash := w ^ (ones * '\\')
-		// A byte below n borrows into its high bit; bytes with the high bit
-		// already set are caught by w itself.
-		odd := w | (w - ones*0x20) | (quote - ones) | (slash - ones)
-		if odd&highs != 0 {
-			break
-		}
-		i += 8
-	}
-	for i < len(s) {
-		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			break
-		}
-		i++
-	}
-	return i
+	quote := w ^ (ones * '"')
+	slash := w ^ (ones * '\\')
+	// A byte below n borrows into its high bit; bytes with the high bit
+	// already set are caught by w itself. A borrow can only mislead about the
+	// bytes above the first one that is caught rightly.
+	odd := (w | (w - ones*0x20) | (quote - ones) | (slash - ones)) & highs
+	return bits.TrailingZeros64(odd) / 8
 }
 
-func appendEscaped(dst []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(dst, '\\', c)
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
+// appendSpecial writes the first character of s to buf, escaped if need be,
+// and returns how many bytes it took and wrote.
+func appendSpecial(buf []byte, s string) (size, wrote int) {
+	c := s[0]
+	switch {
+	case c >= utf8.RuneSelf:
+		r, size := utf8.DecodeRuneInString(s)
+		if r == utf8.RuneError && size == 1 {
+			return 1, copy(buf, "\ufffd")
+		}
+		return size, copy(buf, s[:size])
+	case c == '"' || c == '\\':
+		buf[0], buf[1] = '\\', c
+		return 1, 2
+	case c >= 0x20:
+		buf[0] = c
+		return 1, 1
+	case c == '\n':
+		return 1, copy(buf, `\n`)
+	case c == '\r':
+		return 1, copy(buf, `\r`)
+	case c == '\t':
+		return 1, copy(buf, `\t`)
 	}
-	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+	wrote = copy(buf, `\u00`)
+	buf[4], buf[5] = hexDigits[c>>4], hexDigits[c&15]
+	return 1, wrote + 2
 }
 
 // AppendRaw appends raw, which must be one valid JSON value, byte for byte,
@@ -114,7 +123,7 @@ func AppendMeta(dst []byte, lists ...[]MetaEntry) []byte {
 	var seen []string
 	for _, list := range lists {
 		for _, e := range list {
-			if contains(seen, e.Key) {
+			if slices.Contains(seen, e.Key) {
 				continue
 			}
 			seen = append(seen, e.Key)
@@ -132,15 +141,6 @@ func AppendMeta(dst []byte, lists ...[]MetaEntry) []byte {
 		return dst
 	}
 	return append(dst, '}')
-}
-
-func contains(list []string, s string) bool {
-	for _, have := range list {
-		if have == s {
-			return true
-		}
-	}
-	return false
 }
 
 // object appends the members of one JSON object, each only when it has

@@ -31,6 +31,9 @@ func limitPieces(ps []piece, groups []origin, limit int, o *Options) (out []piec
 	if len(ps) > maxPieces {
 		ps = mergeTexts(ps)
 	}
+	if len(ps) <= maxPieces && bytesWithin(ps, limit) {
+		return ps, false
+	}
 	sizes := make([]int, len(groups))
 	total, lines := 0, 0
 	for i := range ps {
@@ -65,6 +68,15 @@ func limitPieces(ps []piece, groups []origin, limit int, o *Options) (out []piec
 		start = end
 	}
 	return out, cutJSON
+}
+
+// bytesWithin spares the usual answer the count of its characters, of which
+// there are never more than bytes.
+func bytesWithin(ps []piece, limit int) bool {
+	for i := range ps {
+		limit -= len(ps[i].text) + 2*len(ps[i].line)
+	}
+	return limit >= 0
 }
 
 func pieceSize(pc *piece) int { return runes(pc.text) + runes(pc.line) }

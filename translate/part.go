@@ -94,7 +94,7 @@ func pieceFromPart(p *a2a.Part, from origin, o *Options) (piece, bool) {
 			data = json.RawMessage("null")
 		}
 		return piece{
-			kind: pieceData, text: strings.ToValidUTF8(string(data), "\ufffd"), data: data,
+			kind: pieceData, text: validText(string(data)), data: data,
 			ask: namesExtension(p.Metadata, AskExtension),
 		}, true
 	case a2a.PartURL:
@@ -105,6 +105,13 @@ func pieceFromPart(p *a2a.Part, from origin, o *Options) (piece, bool) {
 		return pieceFromUnknown(p)
 	}
 	return pieceFromUnknown(p)
+}
+
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\ufffd")
 }
 
 func pieceFromUnknown(p *a2a.Part) (piece, bool) {

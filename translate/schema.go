@@ -126,9 +126,7 @@ func schemaProblem(raw json.RawMessage) string {
 		return p
 	}
 	var doc any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if dec.Decode(&doc) != nil || dec.More() {
+	if json.Unmarshal(raw, &doc) != nil {
 		return "it is not valid JSON"
 	}
 	if p := referenceProblem(doc, ""); p != "" {

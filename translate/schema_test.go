@@ -21,6 +21,7 @@ func TestSchemaProblem(t *testing.T) {
 		{"true", `true`, "it is not a JSON object"},
 		{"broken", `{"type":`, "it is not valid JSON"},
 		{"two values", `{"type":"object"}{}`, "it is not valid JSON"},
+		{"a bracket too many", `{"type":"object" }}`, "it is not valid JSON"},
 		{"no type", `{"properties":{}}`, `the root has no "type": "object"`},
 		{"array", `{"type":"array"}`, `the root has no "type": "object"`},
 		{"type list", `{"type":["object"]}`, `the root has no "type": "object"`},
