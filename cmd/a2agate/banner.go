@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"a2agate/a2a"
+	"a2agate/config"
+)
+
+// bannerPatience is how long the list of agents waits for their first state;
+// the gateway answers all the while.
+const bannerPatience = 1500 * time.Millisecond
+
+// gatewayURL is where clients reach the gateway.
+func gatewayURL(addr net.Addr, cfg *config.Config) string {
+	if cfg.PublicURL != "" {
+		return cfg.PublicURL + "/mcp"
+	}
+	scheme := "http"
+	if cfg.TLS.CertFile != "" {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return scheme + "://" + addr.String() + "/mcp"
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port) + "/mcp"
+}
+
+// printBanner says what serve runs and how to connect to it.
+func printBanner(ctx context.Context, w io.Writer, f *fleet, url string, cfg *config.Config) {
+	waitForStates(ctx, f)
+	if ctx.Err() != nil {
+		return
+	}
+	fmt.Fprintln(w, "\nagents")
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, m := range f.list() {
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", m.cfg.Alias, m.agent.Status().State, stateLine(m))
+	}
+	_ = table.Flush()
+	fmt.Fprintf(w, "\nClaude Code\n  claude mcp add --transport http a2a %s%s\n", url, headerFlag(cfg))
+	fmt.Fprintf(w, "\n.mcp.json\n%s\n", mcpJSON(url, cfg))
+}
+
+// waitForStates waits until every agent has a state, within patience.
+func waitForStates(ctx context.Context, f *fleet) {
+	deadline := time.NewTimer(bannerPatience)
+	defer deadline.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for connecting(f) {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func connecting(f *fleet) bool {
+	for _, m := range f.list() {
+		if m.agent.Status().State == a2a.AgentConnecting {
+			return true
+		}
+	}
+	return false
+}
+
+// stateLine describes a ready agent, or says why it is not.
+func stateLine(m *member) string {
+	st := m.agent.Status()
+	if st.Reason != "" {
+		return st.Reason
+	}
+	card := m.agent.Card()
+	if card == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, %d skills, A2A %s %s at %s", oneLine(card.Name), len(card.Skills), st.Version, st.Binding, st.URL)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func headerFlag(cfg *config.Config) string {
+	if !cfg.Auth.Enabled() {
+		return ""
+	}
+	return ` --header "Authorization: Bearer $A2AGATE_TOKEN"`
+}
+
+// mcpJSON is the entry for .mcp.json.
+func mcpJSON(url string, cfg *config.Config) string {
+	type entry struct {
+		Type    string            `json:"type"`
+		URL     string            `json:"url"`
+		Headers map[string]string `json:"headers,omitempty"`
+		// Timeout is in milliseconds; agents take their time.
+		Timeout int `json:"timeout"`
+	}
+	e := entry{Type: "http", URL: url, Timeout: 600000}
+	if cfg.Auth.Enabled() {
+		e.Headers = map[string]string{"Authorization": "Bearer ${A2AGATE_TOKEN}"}
+	}
+	text, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]any{"a2a": e}}, "", "  ")
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

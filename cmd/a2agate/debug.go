@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+)
+
+// debugServer serves the profiles of the running process, on loopback only.
+type debugServer struct {
+	ln  net.Listener
+	log *slog.Logger
+}
+
+func newDebugServer(address string, log *slog.Logger) (*debugServer, error) {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, listenError("debugListen", address, err)
+	}
+	return &debugServer{ln: ln, log: log}, nil
+}
+
+// run serves until ctx is done.
+func (d *debugServer) run(ctx context.Context) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	if err := srv.Serve(d.ln); !errors.Is(err, http.ErrServerClosed) {
+		d.log.Error("debug listener stopped", "err", err)
+	}
+}

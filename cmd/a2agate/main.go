@@ -1,0 +1,100 @@
+// Command a2agate is an HTTP gateway that shows A2A agents as MCP tools.
+//
+// "a2agate serve URL" is all that one agent needs; "a2agate demo" brings an
+// agent along. Every subcommand has a file of its own here; wire.go is the
+// only place that knows every package.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], process{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv, getwd: os.Getwd,
+	}))
+}
+
+// process is what a subcommand may touch of the process it runs in.
+type process struct {
+	in       io.Reader
+	out, err io.Writer
+	getenv   func(string) (string, bool)
+	getwd    func() (string, error)
+}
+
+// exitError ends the program with a code and without a further word: what
+// there was to say has been said.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// run is main without os.Exit: it returns the exit code. 1 is a failure of
+// what was asked for, 2 a misuse of the command line.
+func run(ctx context.Context, args []string, p process) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := rootCommand(p)
+	root.SetArgs(args)
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	err := root.ExecuteContext(ctx)
+	var code exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	default:
+		fmt.Fprintf(p.err, "a2agate: %v\n", err)
+		var usage usageError
+		if errors.As(err, &usage) {
+			return 2
+		}
+		return 1
+	}
+}
+
+// usageError is a misuse of the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func rootCommand(p process) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "a2agate",
+		Short: "Shows A2A agents as MCP tools",
+		Long: `a2agate is an HTTP gateway that shows A2A agents as MCP tools.
+
+Point it at one agent or fifty, add one entry to the MCP configuration of
+Claude Code, Cursor, VS Code or any other MCP client, and the model can
+discover agents, send them messages, follow long tasks and cancel them.`,
+		Example: `  a2agate demo
+  a2agate serve http://127.0.0.1:9101
+  a2agate serve --config agents.json
+  a2agate call a2a_discover '{}'`,
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetVersionTemplate("a2agate {{.Version}}\n")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
+	})
+	root.AddCommand(
+		serveCommand(p), demoCommand(p), agentCommand(p), checkCommand(p), callCommand(p), versionCommand(p),
+	)
+	return root
+}

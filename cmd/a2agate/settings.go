@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"a2agate/config"
+)
+
+// fileFlags are the flags of the commands that read a configuration.
+type fileFlags struct {
+	config   string
+	listen   string
+	insecure bool
+}
+
+// load reads the configuration that the arguments and flags name: URLs on the
+// command line, else --config, else the first of the usual files. Flags win
+// over the file.
+func (f fileFlags) load(p process, args []string) (*config.Config, error) {
+	cfg, err := f.read(p, args)
+	if err != nil {
+		return nil, err
+	}
+	if f.listen != "" {
+		if _, _, err := net.SplitHostPort(f.listen); err != nil {
+			return nil, usageError{fmt.Errorf("--listen %q is not host:port; for example 127.0.0.1:8931, or 127.0.0.1:0 for a free port", f.listen)}
+		}
+		cfg.Listen = f.listen
+	}
+	return cfg, f.exposed(cfg)
+}
+
+func (f fileFlags) read(p process, args []string) (*config.Config, error) {
+	if len(args) > 0 {
+		if f.config != "" {
+			return nil, usageError{errors.New("URLs and --config do not go together; put the URLs into the file, or leave --config out")}
+		}
+		return config.FromURLs(args)
+	}
+	path := f.config
+	if path == "" {
+		dir, err := p.getwd()
+		if err != nil {
+			return nil, err
+		}
+		var found bool
+		if path, found = config.Find(dir); !found {
+			return nil, usageError{fmt.Errorf("no agents: name an agent's URL, or a file with --config, or put an agents.json into %s", dir)}
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration not read: %w", err)
+	}
+	return config.Parse(path, data, p.getenv, os.ReadFile)
+}
+
+// exposed refuses a listener that others can reach while nobody has to say
+// who they are.
+func (f fileFlags) exposed(cfg *config.Config) error {
+	if f.insecure || cfg.Auth.Enabled() || loopback(cfg.Listen) {
+		return nil
+	}
+	return fmt.Errorf("listen %q can be reached from other machines and no auth is configured; "+
+		"add auth.tokens or auth.oauth to the file, listen on 127.0.0.1, or say --insecure", cfg.Listen)
+}
+
+// loopback reports whether an address is reachable from this machine only.
+func loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// noArgs is cobra.NoArgs with the remedy in the message.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%s takes no argument %q; see '%s --help'", c.Name(), args[0], c.CommandPath())}
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	"a2agate/a2a"
+	"a2agate/config"
+	"a2agate/handles"
+	"a2agate/server"
+	"a2agate/tasksext"
+	"a2agate/tools"
+	"a2agate/translate"
+)
+
+// gateway is every part of a running gateway, put together.
+type gateway struct {
+	cfg     *config.Config
+	log     *slog.Logger
+	handles *handles.Table
+	fleet   *fleet
+	tools   *tools.Service
+	tasks   *tasksext.Service
+	server  *server.Server
+	debug   *debugServer
+}
+
+// newGateway puts a gateway together. It opens the store and nothing else: no
+// listener, no agent is called before run.
+func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger) (*gateway, error) {
+	g := &gateway{cfg: cfg, log: log}
+	var err error
+	if g.handles, err = openHandles(ctx, cfg, log); err != nil {
+		return nil, err
+	}
+	g.fleet = &fleet{limits: cfg.Limits, log: log, changed: func() { g.tools.Refresh() }}
+	g.tasks, err = tasksext.New(tasksext.Options{
+		Handles: g.handles, Follow: g.fleet.follow, Logger: log,
+		Present: func(ctx context.Context, e handles.Entry, tool string, s a2a.Snapshot) translate.Result {
+			return g.tools.Present(ctx, e, tool, s)
+		},
+	})
+	if err != nil {
+		return nil, errors.Join(err, g.handles.Close())
+	}
+	if g.tools, err = tools.New(g.toolOptions(nil)); err != nil {
+		return nil, errors.Join(err, g.handles.Close())
+	}
+	if g.server, err = server.New(g.serverOptions()); err != nil {
+		return nil, errors.Join(err, g.handles.Close())
+	}
+	return g, nil
+}
+
+func (g *gateway) toolOptions(agents []tools.AgentEntry) tools.Options {
+	cfg := g.cfg
+	profiles := map[string][]string{}
+	for _, p := range cfg.Profiles {
+		profiles[p.Name] = p.Agents
+	}
+	return tools.Options{
+		Agents: agents, Handles: g.handles, HandleTTL: cfg.HandleTTL,
+		Wait:   tools.Wait{WithProgress: cfg.Wait.WithProgress, Without: cfg.Wait.Without, TaskGrace: cfg.Wait.TaskGrace},
+		Limits: tools.Limits{ResultChars: cfg.Limits.ResultChars, MediaBytes: int(cfg.Limits.MediaBytes), CardBytes: int(cfg.Limits.CardBytes)},
+		Expose: exposures(cfg.Expose), ToolPrefix: cfg.ToolPrefix, ParamHeaders: cfg.ParamHeaders,
+		Structured: translate.StructuredPolicy(cfg.StructuredContent), Profiles: profiles, Tasks: g.tasks,
+	}
+}
+
+func (g *gateway) serverOptions() server.Options {
+	cfg := g.cfg
+	var proxies []string
+	for _, p := range cfg.TrustedProxies {
+		proxies = append(proxies, p.String())
+	}
+	return server.Options{
+		CoreOptions: server.CoreOptions{
+			Caller: g.tools, Catalogues: g.tools, Prompts: g.tools, Resources: g.tools, Completions: g.tools,
+			Tasks: tasks{g.tasks}, Version: version, ParamHeaders: cfg.ParamHeaders, Private: cfg.Auth.Enabled(), Log: g.log,
+		},
+		Guard: server.GuardOptions{
+			AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, TrustedProxies: proxies,
+		},
+		Limits: server.Limits{
+			BodyBytes: cfg.Limits.BodyBytes, Listens: cfg.Limits.Listens, ListensPerPrincipal: cfg.Limits.PrincipalListens,
+			CallsPerSecond: cfg.Limits.CallsPerSecond, ConcurrentCalls: cfg.Limits.ConcurrentCalls,
+		},
+		Pace: server.Pace{FirstByte: cfg.Wait.FirstByte, KeepAlive: cfg.Wait.Progress},
+	}
+}
+
+// run serves on ln until ctx is done, then drains and ends every part in
+// turn, the agents last by stopAgents. It returns the first failure.
+func (g *gateway) run(ctx context.Context, ln net.Listener, stopAgents func()) error {
+	// The parts behind the edge outlive it, so that calls in flight can end.
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var parts sync.WaitGroup
+	for name, run := range map[string]func(context.Context) error{"handles": g.handles.Run, "tasks": g.tasks.Run} {
+		parts.Go(func() {
+			if err := run(inner); err != nil && !errors.Is(err, context.Canceled) {
+				g.log.Error("part stopped", "part", name, "err", err)
+			}
+		})
+	}
+	if g.debug != nil {
+		parts.Go(func() { g.debug.run(inner) })
+	}
+	err := g.server.Serve(ctx, ln)
+	g.tools.Close()
+	cancel()
+	parts.Wait()
+	stopAgents()
+	g.fleet.wait()
+	return errors.Join(err, g.handles.Close())
+}
+
+// openHandles opens the handle table on the configured store.
+func openHandles(ctx context.Context, cfg *config.Config, log *slog.Logger) (*handles.Table, error) {
+	options := handles.Options{TTL: cfg.HandleTTL, Max: cfg.Limits.Handles, Logger: log}
+	var err error
+	switch cfg.Store.Type {
+	case config.StoreFile:
+		options.Store, err = handles.OpenFile(cfg.Store.Path, handles.Limits{Max: cfg.Limits.Handles}, log)
+	case config.StoreRedis:
+		options.Store, err = handles.OpenRedis(ctx, handles.RedisOptions{URL: cfg.Store.URL.Reveal()})
+	case config.StoreMemory:
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return handles.New(options)
+}
+
+// tasks fits the tasks extension to the edge: the direction of imports keeps
+// the two from naming each other.
+type tasks struct{ s *tasksext.Service }
+
+func taskCall(c server.TaskCall) tasksext.Call {
+	return tasksext.Call{
+		Principal: c.Principal, Agents: c.Agents, TaskID: c.TaskID,
+		ElicitForm: c.Client.ElicitForm, ElicitURL: c.Client.ElicitURL,
+	}
+}
+
+func (t tasks) Get(ctx context.Context, dst []byte, c server.TaskCall, meta []translate.MetaEntry) ([]byte, *translate.Error) {
+	d, fault := t.s.Get(ctx, taskCall(c))
+	if fault != nil {
+		return dst, fault
+	}
+	return translate.AppendDetailedTask(dst, d, translate.Rev20260728, meta), nil
+}
+
+func (t tasks) Update(ctx context.Context, c server.TaskCall) *translate.Error {
+	return t.s.Update(ctx, taskCall(c), c.InputResponses)
+}
+
+func (t tasks) Cancel(ctx context.Context, c server.TaskCall) *translate.Error {
+	return t.s.Cancel(ctx, taskCall(c))
+}
+
+func (t tasks) Watch(c server.TaskCall, ids []string) server.TaskWatch {
+	return taskWatch{t.s.Listen(taskCall(c), ids)}
+}
+
+type taskWatch struct{ *tasksext.Watch }
+
+func (w taskWatch) Take() []json.RawMessage {
+	var list []json.RawMessage
+	for _, d := range w.Watch.Take(context.Background()) {
+		list = append(list, translate.AppendTaskNotification(nil, d, translate.Rev20260728, nil))
+	}
+	return list
+}
