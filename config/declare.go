@@ -101,7 +101,7 @@ func declaration() object[Config] {
 			prop("limits", limitsShape(), func(c *Config) *Limits { return &c.Limits },
 				"What one call, one caller or the whole gateway may use.").byDefault("{}"),
 			prop("profiles", profiles(), func(c *Config) *[]Profile { return &c.Profiles },
-				"Named subsets of the agents, served at /mcp/p/<name>."),
+				"Named subsets of the agents, served at `/mcp/p/<name>`."),
 			prop("auth", inboundShape(), func(c *Config) *Inbound { return &c.Auth },
 				"Who may call. Without it everybody who reaches the gateway may.").byDefault("{}"),
 			prop("log", logShape(), func(c *Config) *Log { return &c.Log },
@@ -283,6 +283,6 @@ func logShape() object[Log] {
 		prop("format", choice[LogFormat]{FormatText, FormatJSON}, func(l *Log) *LogFormat { return &l.Format },
 			"The form of a line.").byDefault(`"text"`),
 		prop("debug", integer[int]{0, 5}, func(l *Log) *int { return &l.Debug },
-			"How much of the traffic with agents to log: 1 flow, 2 summaries, 3 payload summaries, 4 event shapes, 5 everything, contents and secrets too.").byDefault("0"),
+			"How much of the traffic with agents to log: 1 flow, 2 summaries, 3 payload summaries, 4 event shapes, 5 raw events with their contents; credentials at no level.").byDefault("0"),
 	}}
 }

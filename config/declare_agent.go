@@ -49,7 +49,7 @@ func agentShape() object[Agent] {
 			prop("toolPrefix", optional[string]{prefixText()}, func(a *Agent) **string { return &a.ToolPrefix },
 				"What the names of this agent's skill tools begin with, in place of the toolPrefix of the whole file."),
 			prop("timeoutSeconds", count{time.Second, 1, int64(longest / time.Second)}, func(a *Agent) *time.Duration { return &a.Timeout },
-				"How long a call waits for this agent, in place of wait. 1 to 86400."),
+				"How long a call waits for this agent, in place of wait."),
 			prop("tasks", taskPolicies(), func(a *Agent) *TaskPolicy { return &a.Tasks },
 				"When calls become MCP tasks: auto (when the agent's work takes longer than wait.taskGrace), never, or required (at once).").byDefault(`"auto"`),
 			prop("skills", skills(), func(a *Agent) *[]Skill { return &a.Skills },

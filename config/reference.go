@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,7 @@ nothing.
 
 ` + "```jsonc" + `
 {
-  "$schema": "https://json-schema.org/draft/2020-12/schema", // or the path of agents.schema.json
+  "$schema": "agents.schema.json", // for the editor: where the schema lies
   "agents": {
     "billing": { "url": "https://agents.example.com/billing",
                  "auth": { "type": "bearer", "token": "${env:BILLING_TOKEN}" } }
@@ -43,7 +44,7 @@ nothing.
 
 `
 
-// placeholders name the free keys of dictionaries.
+// placeholder names the free keys of dictionaries.
 func placeholder(key string) string {
 	switch key {
 	case "agents":
@@ -82,7 +83,7 @@ func section(b *strings.Builder, path string, s *schema) {
 			initial = "`" + string(p.schema.Default) + "`"
 		}
 		name := "`" + p.name + "`"
-		if contains(s.Required, p.name) {
+		if slices.Contains(s.Required, p.name) {
 			initial = "required"
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name, words(p.schema), initial, strings.ReplaceAll(meaning, "|", "\\|"))
@@ -102,15 +103,6 @@ func section(b *strings.Builder, path string, s *schema) {
 	}
 }
 
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
-}
-
 // words names the type of a value.
 func words(s *schema) string {
 	switch s.Type {
@@ -119,6 +111,10 @@ func words(s *schema) string {
 	case "boolean":
 		return "`true` or `false`"
 	case "integer":
+		const open = 1e6 // a bound above is there to keep nonsense out
+		if s.Maximum != nil && *s.Maximum < open {
+			return fmt.Sprintf("whole number, %.0f to %.0f", *s.Minimum, *s.Maximum)
+		}
 		return "whole number"
 	case "number":
 		return "number"

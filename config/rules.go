@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"golang.org/x/net/http/httpguts"
@@ -31,8 +32,14 @@ func isAlias(s string) bool { return alias.MatchString(s) }
 
 // urlRule accepts an absolute http or https URL without user and fragment.
 func urlRule(s string) string {
+	if !utf8.ValidString(s) {
+		return "is not UTF-8; write the bytes as %XX"
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return "has a blank or a control character; remove it, or write %20 for a blank"
+	}
 	u, err := url.Parse(s)
-	if err != nil || strings.TrimSpace(s) != s {
+	if err != nil {
 		return "is not a URL; write it as https://host/path"
 	}
 	switch {
