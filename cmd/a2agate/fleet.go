@@ -200,7 +200,6 @@ func (f *fleet) newMember(cfg config.Agent) (*member, error) {
 	for _, h := range cfg.Headers {
 		headers.Add(h.Name, h.Value.Reveal())
 	}
-	log := f.log.With("agent", cfg.Alias)
 	agent, err := a2a.NewAgent(a2a.AgentConfig{
 		Alias: cfg.Alias, URL: cfg.URL, CardURL: cfg.CardURL, CardPath: cfg.CardPath,
 		Protocol: a2a.Version(unlessAuto(string(cfg.Protocol))), Binding: a2a.Binding(unlessAuto(string(cfg.Binding))),
