@@ -27,6 +27,9 @@ type answer struct {
 	// pieces are the agent's parts in order; groups are where they come from.
 	pieces []piece
 	groups []origin
+	// sole is the only data part, whole even where its text was cut: a part of
+	// it would not fit a declared schema.
+	sole json.RawMessage
 	// hint tells what to do next while the task is open; it stands in both
 	// halves.
 	hint      string
@@ -81,6 +84,9 @@ func (a *answer) result() Result {
 	if a.kind != "task" || a.o.Task == "" {
 		limit *= messageFactor
 	}
+	if i := a.onlyData(); i >= 0 {
+		a.sole = a.pieces[i].data
+	}
 	var cutJSON bool
 	if a.page == nil {
 		a.pieces, cutJSON = limitPieces(a.pieces, a.groups, limit, a.o)
@@ -114,8 +120,8 @@ func (a *answer) place(r *Result, media bool) {
 		r.Structured = a.envelope()
 		return
 	case StructuredData:
-		if i := a.onlyData(); i >= 0 && !r.IsError {
-			r.Structured = a.pieces[i].data
+		if !r.IsError {
+			r.Structured = a.sole
 		}
 	case StructuredAuto, "":
 		if !media {

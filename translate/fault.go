@@ -3,7 +3,6 @@ package translate
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -143,7 +142,7 @@ func errorLine(err *a2a.Error) string {
 		more = append(more, "reason "+oneLine(err.Reason, 200))
 	}
 	if err.HTTPStatus >= 300 && !mentions(line, err.HTTPStatus) {
-		more = append(more, strings.TrimSpace("HTTP "+strconv.Itoa(err.HTTPStatus)+" "+http.StatusText(err.HTTPStatus)))
+		more = append(more, "HTTP "+strconv.Itoa(err.HTTPStatus))
 	}
 	if err.Challenge != "" && !strings.Contains(line, err.Challenge) {
 		more = append(more, "the agent asks for "+oneLine(err.Challenge, 200))
@@ -196,7 +195,7 @@ func remedy(err *a2a.Error) string {
 	case a2a.CauseBusy:
 		return "wait for other calls to this agent to end, then try again"
 	case a2a.CauseHTTP:
-		if err.HTTPStatus == http.StatusTooManyRequests || err.HTTPStatus == http.StatusServiceUnavailable {
+		if err.HTTPStatus == 429 || err.HTTPStatus == 503 {
 			return "try again later"
 		}
 	case a2a.CauseLimit:

@@ -79,7 +79,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 	whole := b.String()
 	task := textTask(whole)
-	for _, limit := range []int{0, 1000, 5000, 80_000} {
+	for _, limit := range []int{0, 6000, 80_000} {
 		o := opts
 		o.ResultChars = limit
 		r := ResultFromTask(task, o)
@@ -181,6 +181,23 @@ func TestLongJSON(t *testing.T) {
 	r = ResultFromTask(task, o)
 	if err := json.Unmarshal(r.Structured, &env); err != nil || string(env["data"]) != string(raw) {
 		t.Error("data under the limit is not as the agent wrote it")
+	}
+}
+
+// A declared output schema needs the data whole, whatever the text can hold.
+func TestLongDataForASchema(t *testing.T) {
+	task, o := dataTask(64 << 10)
+	o.ResultChars, o.Structured = 1000, StructuredData
+	r := ResultFromTask(task, o)
+	if string(r.Structured) != string(task.Artifacts[0].Parts[0].Data) {
+		t.Errorf("structuredContent has %d bytes", len(r.Structured))
+	}
+	if n := runes(contentText(r, true, true)); n > 1500 {
+		t.Errorf("the text has %d characters", n)
+	}
+	task.Artifacts[0].Parts = append(task.Artifacts[0].Parts, task.Artifacts[0].Parts[0])
+	if r := ResultFromTask(task, o); r.Structured != nil {
+		t.Error("one of two data parts stands alone")
 	}
 }
 

@@ -111,6 +111,8 @@ func needsCleaning(s string) bool {
 // reorder what stands beside it.
 func invisible(r rune) bool {
 	switch {
+	case r >= ' ' && r <= '~':
+		return false
 	case r == utf8.RuneError, unicode.IsControl(r):
 		return true
 	case unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r), unicode.Is(unicode.Cs, r):
