@@ -64,8 +64,8 @@ func (c *checker) excerpt(n *node) string {
 // builtin is the node of a default, standing where its object stands.
 func (c *checker) builtin(object *node, json string) *node {
 	n, err := (&source{json: []byte(json)}).parse()
-	if err != nil {
-		panic("config: the default " + json + " is not JSON") // a test reads them all
+	if err != nil { // not reached: a test reads every default
+		n = &node{kind: isNull}
 	}
 	place(n, object.start)
 	return n

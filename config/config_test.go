@@ -360,6 +360,7 @@ func TestPlaces(t *testing.T) {
 		want string
 	}{
 		{`{"agents": {"a": {"url": 1}}}`, "f.json:1:26: agents.a.url:"},
+		{`{"$schema": 1, "agents": {"a": {"url": "https://x"}}}`, "f.json:1:13: $schema: 1 is not a string"},
 		{"\xef\xbb\xbf{\"agents\": {\"a\": {\"url\": 1}}}", "f.json:1:26: agents.a.url:"},
 		{"{\r\n\t\"agents\": {\"a\": /* é */ {\"url\": 1}}}", "f.json:2:34: agents.a.url:"},
 		{"// 日本語\n{\"agents\": {\"日本\": {\"url\": \"https://x\"}, \"a\": {\"url\": 1}}}", "f.json:2:54: agents.a.url:"},

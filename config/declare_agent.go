@@ -79,7 +79,7 @@ func headers() dictionary[Header] {
 
 func skills() dictionary[Skill] {
 	return dictionary[Skill]{
-		name: func(s *Skill) *string { return &s.ID }, pattern: `^.`,
+		name: func(s *Skill) *string { return &s.ID }, pattern: `^[\s\S]`,
 		noun: "the id of a skill", rule: "write it as the card does", valid: func(s string) bool { return s != "" },
 		elem: object[Skill]{properties: []property[Skill]{
 			prop("inputSchema", raw{inputSchemaRule}, func(s *Skill) *json.RawMessage { return &s.InputSchema },

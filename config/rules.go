@@ -199,21 +199,20 @@ func originRule(s string) string {
 	if s == "*" {
 		return "would let every web page call; name each origin, such as https://app.example.com"
 	}
-	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok || scheme == "" || rest == "" || strings.ContainsAny(s, "/?#@ ") && strings.ContainsAny(rest, "/?#@ ") {
-		return "is not an origin; write scheme://host or scheme://host:port, without a path"
-	}
+	scheme, rest, _ := strings.Cut(s, "://")
 	host, port, err := net.SplitHostPort(rest)
 	if err != nil {
 		host, port = rest, "1"
 	} else {
 		host = bracket(host)
 	}
-	if !isHost(host) || !isPort(port, 1) {
+	if !urlScheme.MatchString(scheme) || !isHost(host) || !isPort(port, 1) {
 		return "is not an origin; write scheme://host or scheme://host:port, without a path"
 	}
 	return ""
 }
+
+var urlScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
 
 // proxyRule accepts an address or a network.
 func proxyRule(s string) string {
