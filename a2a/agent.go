@@ -223,7 +223,7 @@ func (a *Agent) Client(ctx context.Context) (*Client, error) {
 	a.mu.Lock()
 	client := a.client
 	var f *cardFlight
-	if client == nil || a.status.State == AgentDown {
+	if a.status.State == AgentDown || client == nil && !(a.cached != nil && time.Now().Before(a.fresh)) {
 		f = a.demandLocked()
 	}
 	a.mu.Unlock()
@@ -344,7 +344,9 @@ func (a *Agent) callHost() string {
 // Close ends a discovery under way, waits for it, and releases the agent's
 // idle connections; calls under way finish and their connections close then.
 func (a *Agent) Close() {
+	a.mu.Lock() // no discovery starts between this and the wait
 	a.cancel()
+	a.mu.Unlock()
 	a.flights.Wait()
 	a.setup.transport.CloseIdleConnections()
 }

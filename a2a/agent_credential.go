@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // authorizer is Authorizer as an alias of its literal form: methods that
@@ -43,12 +44,21 @@ type originBound struct {
 }
 
 // Authorize adds the credential to a request to the configured origin, and
-// nothing to any other.
+// nothing to any other. Its errors are *Error: what the credential says goes
+// to the caller, whatever lies beneath it.
 func (b originBound) Authorize(req *http.Request) error {
 	if !originOf(req.URL).same(b.own) {
 		return nil
 	}
-	return b.Authorizer.Authorize(req)
+	started := time.Now()
+	err := b.Authorizer.Authorize(req)
+	if err == nil {
+		return nil
+	}
+	if req.Context().Err() != nil {
+		return contextError(trip{ctx: req.Context(), host: "the credential", started: started}, err)
+	}
+	return &Error{Cause: CauseAuth, Message: plainLine(err.Error(), messageBytes), Unsent: true, Err: err}
 }
 
 // placedCredential is the credential as the card places it. It is kept until a

@@ -63,10 +63,10 @@ func (a *Agent) demandLocked() *cardFlight {
 	return a.startLocked()
 }
 
-// startLocked starts a discovery unless one is under way; needs mu. The
-// discovery's goroutine belongs to the agent: Close waits for it.
+// startLocked starts a discovery unless one is under way; nil after Close.
+// Needs mu. The discovery's goroutine belongs to the agent: Close waits for it.
 func (a *Agent) startLocked() *cardFlight {
-	if a.flight != nil {
+	if a.flight != nil || a.ctx.Err() != nil {
 		return a.flight
 	}
 	ctx, cancel := context.WithTimeoutCause(a.ctx, discoveryRounds*a.cfg.Timeouts.Header, errHeaderTimeout)
@@ -135,7 +135,7 @@ func (d *discovery) read(a *Agent, card *Card) {
 		}
 	}
 	rules := interfaceRules{
-		configured: a.setup.place.agent, fetched: fetchedFrom(card, a.setup.place), policy: a.cfg.URLPolicy, allow: a.setup.allow,
+		configured: a.setup.place.agent, call: a.setup.place.call, fetched: fetchedFrom(card, a.setup.place), policy: a.cfg.URLPolicy, allow: a.setup.allow,
 		protocol: a.cfg.Protocol, binding: a.cfg.Binding, credentialed: a.cfg.credentialed(),
 	}
 	d.choice = chooseInterfaces(card, rules)

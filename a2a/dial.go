@@ -50,6 +50,8 @@ type TransportPolicy struct {
 	// environment is not read. Behind a proxy names are resolved by the
 	// proxy, so the address policy then sees literal addresses only.
 	Proxy *url.URL
+	// Resolver resolves names; nil for the system's.
+	Resolver *net.Resolver
 	// HostsFile is the file that maps names on this machine; "" for
 	// /etc/hosts.
 	HostsFile string
@@ -97,7 +99,7 @@ func NewTransport(policy TransportPolicy) (*Transport, error) {
 }
 
 func (t *Transport) transport(policy TransportPolicy, config *tls.Config) *http.Transport {
-	dialer := &net.Dialer{Timeout: policy.DialTimeout, KeepAlive: tcpKeepAlive, ControlContext: t.policy.control}
+	dialer := &net.Dialer{Timeout: policy.DialTimeout, KeepAlive: tcpKeepAlive, Resolver: policy.Resolver, ControlContext: t.policy.control}
 	made := &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return dialer.DialContext(context.WithValue(ctx, dialledHost{}, addr), network, addr)

@@ -12,8 +12,8 @@ type cardPlace struct {
 	// agent is the agent's own address: its origin gets credentials, relative
 	// urls are joined to it.
 	agent *url.URL
-	// call is the configured address to call when the card's own fails; ""
-	// where only the card's file is known.
+	// call is the address of the agent as configured, to be called when the
+	// card names none or its own fails.
 	call string
 	// candidates are the addresses of the card, in the order to try.
 	candidates []cardCandidate
@@ -76,9 +76,7 @@ func locateCard(field, cardURL string) (cardPlace, error) {
 	if place.agent, err = url.Parse(base); err != nil {
 		return cardPlace{}, fmt.Errorf("%s is not a URL", field)
 	}
-	if strings.HasSuffix(u.Path, wellKnownCard) || strings.HasSuffix(u.Path, wellKnownLegacyCard) {
-		place.call = base
-	}
+	place.call = base
 	return place, nil
 }
 

@@ -9,8 +9,10 @@ import (
 	"math/rand/v2"
 	"mime"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -80,11 +82,12 @@ type cardFind struct {
 	canceled bool
 }
 
-// worst is the attempt that says best why there is no card.
+// worst is the attempt that says best why there is no card. Those that were
+// repeated in another form have no error and do not count.
 func (f *cardFind) worst() CardAttempt {
-	best := f.attempts[0]
-	for _, t := range f.attempts[1:] {
-		if t.rank() > best.rank() {
+	var best CardAttempt
+	for _, t := range f.attempts {
+		if t.err != nil && (best.err == nil || t.rank() > best.rank()) {
 			best = t
 		}
 	}
@@ -104,23 +107,37 @@ func (f *cardFetcher) find(ctx context.Context, last *cachedCard) *cardFind {
 		}
 	}
 	retries := cardRetries
+	dead := map[webOrigin]bool{}
 	for _, c := range candidates {
-		cached, stop := f.try(ctx, c, last, find, &retries)
+		at := candidateOrigin(c)
+		if dead[at] {
+			continue
+		}
+		cached, hopeless := f.try(ctx, c, last, find, &retries)
 		if cached != nil {
 			find.cached = cached
 			return find
 		}
-		if stop {
+		if find.canceled || ctx.Err() != nil {
 			return find
 		}
+		dead[at] = hopeless
 	}
 	return find
 }
 
+func candidateOrigin(c cardCandidate) webOrigin {
+	u, err := url.Parse(c.url)
+	if err != nil {
+		return webOrigin{}
+	}
+	return originOf(u)
+}
+
 // try asks one candidate: with the version header, without it after a 400 or
 // 406, with the credential after a 401 or 403, and once more with a renewed
-// credential. stop says that no other candidate can do better.
-func (f *cardFetcher) try(ctx context.Context, c cardCandidate, last *cachedCard, find *cardFind, retries *int) (cached *cachedCard, stop bool) {
+// credential. hopeless says that the host itself cannot be reached.
+func (f *cardFetcher) try(ctx context.Context, c cardCandidate, last *cachedCard, find *cardFind, retries *int) (cached *cachedCard, hopeless bool) {
 	v := cardVariant{url: c.url, versioned: true, authorized: f.mode == AuthOnCardAlways && f.auth != nil}
 	if last != nil && last.variant.url == c.url {
 		v = last.variant
@@ -149,7 +166,7 @@ func (f *cardFetcher) try(ctx context.Context, c cardCandidate, last *cachedCard
 		default:
 			cached = f.settle(c, v, answer, last, &attempt)
 			find.attempts = append(find.attempts, attempt)
-			return cached, ctx.Err() != nil || answer.hopeless()
+			return cached, answer.hopeless()
 		}
 		attempt.Problem = statusText(answer.status, "")
 		attempt.state = AgentNotACard
@@ -228,9 +245,11 @@ func (f *cardFetcher) get(ctx context.Context, v cardVariant, last *cachedCard) 
 		}
 		answer.from, answer.authorized, answer.redirected = target, home && v.authorized, hop > 0
 		started := time.Now()
-		resp, err := f.http.Do(req)
+		var connected atomic.Bool
+		trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+		resp, err := f.http.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 		if err != nil {
-			answer.err = netError(trip{ctx: ctx, host: hostPort(target), started: started, connected: false}, err)
+			answer.err = netError(trip{ctx: ctx, host: hostPort(target), started: started, connected: connected.Load()}, err)
 			return answer
 		}
 		next := redirectTarget(resp, target)
@@ -281,8 +300,9 @@ func (f *cardFetcher) request(ctx context.Context, target *url.URL, v cardVarian
 	}
 	if home && v.authorized {
 		if err := f.auth.Authorize(req); err != nil {
-			if ctx.Err() != nil {
-				return nil, netError(trip{ctx: ctx, host: hostPort(target), started: time.Now()}, ctx.Err())
+			var coded *Error
+			if errors.As(err, &coded) {
+				return nil, coded
 			}
 			return nil, &Error{Cause: CauseAuth, Message: err.Error(), Unsent: true, Err: err}
 		}

@@ -12,8 +12,9 @@ import (
 // say about the choice of an interface.
 type interfaceRules struct {
 	// configured is the agent's own address; its origin is the only one that
-	// credentials go to.
+	// credentials go to. call is the same as written.
 	configured *url.URL
+	call       string
 	// fetched is where the card came from, for relative urls.
 	fetched *url.URL
 	policy  URLPolicy
@@ -49,7 +50,7 @@ type spoken struct {
 func chooseInterfaces(card *Card, rules interfaceRules) choice {
 	var c choice
 	if len(card.Interfaces) == 0 {
-		c.usable = []Interface{{URL: rules.configured.String(), Binding: orBinding(rules.binding, JSONRPC), Version: orVersion(rules.protocol, V10)}}
+		c.usable = []Interface{{URL: rules.call, Binding: orBinding(rules.binding, JSONRPC), Version: orVersion(rules.protocol, V10)}}
 		c.note("the card names no interface: the configured url is called with %s %s", c.usable[0].Binding, c.usable[0].Version)
 		return c
 	}

@@ -26,7 +26,7 @@ func testRules(t testing.TB, configured string, policy URLPolicy, allow ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	return interfaceRules{configured: place.agent, fetched: fetched, policy: policy, allow: hosts}
+	return interfaceRules{configured: place.agent, call: place.call, fetched: fetched, policy: policy, allow: hosts}
 }
 
 func oneInterface(address string) *Card {
@@ -159,6 +159,17 @@ func TestCredentialedRewriteTriesTheConfiguredOriginFirst(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestCredentialedLoopback: with a credential the configured name of the
+// loopback is called, whichever name the card has.
+func TestCredentialedLoopback(t *testing.T) {
+	rules := testRules(t, "http://127.0.0.1:8080/", PolicyAuto)
+	rules.credentialed = true
+	got := chooseInterfaces(oneInterface("http://localhost:8080/a2a"), rules).usable
+	if len(got) != 1 || got[0].URL != "http://127.0.0.1:8080/a2a" || got[0].Anonymous {
+		t.Errorf("got %+v", got)
 	}
 }
 

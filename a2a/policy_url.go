@@ -142,6 +142,10 @@ func (r interfaceRules) apply(raw string) []placed {
 		return fmt.Sprintf("the card advertises %s: %s is called instead", showURL(raw), showURL(called))
 	}
 	switch {
+	case o.same(own) && r.credentialed && o.host != own.host:
+		// Two names of the loopback may lead to two listeners: the credential
+		// goes to the one that is configured.
+		return []placed{{url: onOwn}}
 	case o.same(own):
 		return []placed{{url: raw}}
 	case r.policy == PolicyConfigured:
