@@ -123,6 +123,9 @@ func (c *Client) try(ctx context.Context, cand candidate, op *operation, retry i
 
 // remember makes a route the first to be tried from now on.
 func (c *Client) remember(r route, op *operation) {
+	if op.kind == opQuery {
+		return // went where JSON-RPC is, whatever the others use
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.current != r {
@@ -209,7 +212,7 @@ func (c *Client) fallbacks(r route, address bool) (fixes []candidate) {
 		fixes = append(fixes, candidate{moved, "url"})
 	}
 	if r.URL != c.o.FallbackURL {
-		r.URL = c.o.FallbackURL
+		r.URL, r.FlipV1 = c.o.FallbackURL, false
 		fixes = append(fixes, candidate{r, "url"})
 	}
 	return fixes

@@ -226,8 +226,8 @@ func splitErrorBody(body []byte) (json.RawMessage, *errorBody) {
 			return outer.Error, &inner
 		}
 	}
-	if outer.Message == nil {
-		outer.Message = outer.Error // {"error": "text"}
+	if outer.Title == nil {
+		outer.Title = outer.Error // {"error": "text"}
 	}
 	return json.RawMessage(bytes.Clone(body)), &outer
 }

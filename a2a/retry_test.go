@@ -1,0 +1,925 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The other version is tried once where the agent says that it did not
+// execute, and remembered; never otherwise (specification 1.0.1, 3.6.2).
+func TestVersionCorrection(t *testing.T) {
+	tests := []struct {
+		name     string
+		start    Version
+		refuse   func(w http.ResponseWriter, r seenRequest)
+		switches bool
+	}{
+		{"1.0 method not found", V10, func(w http.ResponseWriter, r seenRequest) { replyError(w, r, -32601, "Method not found") }, true},
+		{"1.0 version not supported", V10, func(w http.ResponseWriter, r seenRequest) { replyError(w, r, CodeVersionNotSupported, "no") }, true},
+		{"1.0 invalid request naming the version", V10, func(w http.ResponseWriter, r seenRequest) {
+			replyError(w, r, -32600, "unsupported A2A-Version header")
+		}, true},
+		{"1.0 400 naming the version", V10, func(w http.ResponseWriter, r seenRequest) {
+			http.Error(w, "A2A version 1.0 is not supported", 400)
+		}, true},
+		{"1.0 method not found with 404", V10, func(w http.ResponseWriter, r seenRequest) {
+			w.WriteHeader(404)
+			replyError(w, r, -32601, "Method not found")
+		}, true},
+		{"0.3 method not found", V03, func(w http.ResponseWriter, r seenRequest) { replyError(w, r, -32601, "Method not found") }, true},
+		{"0.3 version not supported, by reason", V03, func(w http.ResponseWriter, r seenRequest) {
+			fmt.Fprintf(w, `{"id":%s,"error":{"code":-32009,"message":"no","data":[{"reason":"VERSION_NOT_SUPPORTED"}]}}`, r.ID)
+		}, true},
+		{"0.3 private use of the code", V03, func(w http.ResponseWriter, r seenRequest) {
+			replyError(w, r, CodeVersionNotSupported, "authorization required")
+		}, false},
+		{"invalid params", V10, func(w http.ResponseWriter, r seenRequest) { replyError(w, r, -32602, "bad") }, false},
+		{"invalid request", V10, func(w http.ResponseWriter, r seenRequest) { replyError(w, r, -32600, "bad") }, false},
+		{"internal error naming a version", V10, func(w http.ResponseWriter, r seenRequest) {
+			replyError(w, r, -32603, "python version mismatch")
+		}, false},
+		{"400 without the version", V10, func(w http.ResponseWriter, r seenRequest) { http.Error(w, "bad", 400) }, false},
+		{"400 about another version", V10, func(w http.ResponseWriter, r seenRequest) { http.Error(w, "model version is gone", 400) }, false},
+		{"500", V10, func(w http.ResponseWriter, r seenRequest) { http.Error(w, "A2A version", 500) }, false},
+		{"503", V10, func(w http.ResponseWriter, r seenRequest) { http.Error(w, "later", 503) }, false},
+		{"reset", V10, func(w http.ResponseWriter, r seenRequest) { hangUp() }, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mine := func(r seenRequest) bool { return strings.Contains(r.RPC, "/") == (tt.start == V03) }
+			var agent *scriptedAgent
+			agent = newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+				if mine(r) {
+					tt.refuse(w, r)
+					return
+				}
+				reply(w, r, taskCompleted)
+			})
+			c := agent.client(tt.start, JSONRPC)
+			_, err := c.Send(testContext(t), hello())
+			if (err == nil) != tt.switches {
+				t.Fatalf("switched: %v, error %v", err == nil, err)
+			}
+			reqs := agent.requests()
+			if !tt.switches {
+				if len(reqs) != 1 {
+					t.Fatalf("%d requests: %q", len(reqs), agent.trail())
+				}
+				if c.Chosen().Version != tt.start {
+					t.Error("the version changed")
+				}
+				return
+			}
+			if len(reqs) != 2 || reqs[0].MessageID != reqs[1].MessageID || c.Chosen().Version == tt.start {
+				t.Fatalf("%q, chosen %+v", agent.trail(), c.Chosen())
+			}
+			if (reqs[1].Header.Get("A2A-Version") == "1.0") != (tt.start == V03) || (reqs[0].Header.Get("A2A-Version") == "1.0") != (tt.start == V10) {
+				t.Error("the version header does not follow")
+			}
+			if _, err := c.Send(testContext(t), hello()); err != nil || len(agent.requests()) != 3 {
+				t.Errorf("not remembered: %q, %v", agent.trail(), err)
+			}
+		})
+	}
+}
+
+// The version is corrected for streams as well, whether the refusal comes as
+// JSON or as an event.
+func TestVersionCorrectionStream(t *testing.T) {
+	for _, asEvent := range []bool{true, false} {
+		agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+			switch {
+			case r.RPC == "message/stream":
+				sseReply(w, r, `{"kind":"task","id":"t1","contextId":"c1","status":{"state":"completed"}}`)
+			case asEvent:
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32601,\"message\":\"unknown method\"}}\n\n", r.ID)
+			default:
+				replyError(w, r, -32601, "unknown method")
+			}
+		})
+		s, err := agent.client(V10, JSONRPC).Stream(testContext(t), hello())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if events, err := drain(s); err != nil || kinds(events) != "task:COMPLETED" {
+			t.Errorf("%q %v", kinds(events), err)
+		}
+		if want := []string{"SendStreamingMessage", "message/stream"}; !reflect.DeepEqual(agent.trail(), want) {
+			t.Errorf("%q", agent.trail())
+		}
+	}
+}
+
+// An operation that an agent lacks does not change the version of the others.
+func TestUnsupportedOperationKeepsVersion(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		if r.RPC == "SendMessage" {
+			reply(w, r, taskCompleted)
+			return
+		}
+		replyError(w, r, -32601, "Method not found")
+	})
+	c := agent.client(V10, JSONRPC)
+	if _, err := c.Send(testContext(t), hello()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Subscribe(testContext(t), "t1")
+	if e := wantError(t, err, CauseAgent); e.Code != -32601 {
+		t.Errorf("%+v", e)
+	}
+	if want := []string{"SendMessage", "SubscribeToTask"}; !reflect.DeepEqual(agent.trail(), want) || c.Chosen().Version != V10 {
+		t.Errorf("%q, %s", agent.trail(), c.Chosen().Version)
+	}
+}
+
+// Neither version helps: the first answer is the one that counts.
+func TestVersionCorrectionFails(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) { replyError(w, r, -32601, "no "+r.RPC) })
+	c := agent.client(V10, JSONRPC)
+	_, err := c.Send(testContext(t), hello())
+	if e := wantError(t, err, CauseAgent); e.Message != "no SendMessage" {
+		t.Errorf("%q", e.Message)
+	}
+	if len(agent.requests()) != 2 || c.Chosen().Version != V10 {
+		t.Errorf("%q, %s", agent.trail(), c.Chosen().Version)
+	}
+}
+
+// Paths that cards have wrong are put right once and remembered: the REST
+// prefix, a trailing slash, an operation's path as address, the configured URL.
+func TestPathCorrection(t *testing.T) {
+	tests := []struct {
+		name     string
+		path     string // the interface's
+		v        Version
+		b        Binding
+		good     string // where the agent answers
+		status   int
+		fallback string
+		trail    []string
+	}{
+		{"1.0 REST under /v1", "/a2a", V10, REST, "/a2a/v1/message:send", 404, "", []string{"/a2a/message:send", "/a2a/v1/message:send"}},
+		{"0.3 REST without /v1", "/a2a", V03, REST, "/a2a/message:send", 404, "", []string{"/a2a/v1/message:send", "/a2a/message:send"}},
+		{"REST at the configured URL", "/wrong", V10, REST, "/right/message:send", 404, "/right", []string{"/wrong/message:send", "/wrong/v1/message:send", "/right/message:send"}},
+		{"slash missing", "/a2a", V10, JSONRPC, "/a2a/", 404, "", []string{"/a2a", "/a2a/"}},
+		{"slash too many", "/a2a/", V10, JSONRPC, "/a2a", 405, "", []string{"/a2a/", "/a2a"}},
+		{"the card's own path", "/a2a/.well-known/agent-card.json", V10, JSONRPC, "/a2a", 405, "", []string{"/a2a/.well-known/agent-card.json", "/a2a"}},
+		{"an operation's path", "/v1/message:stream", V03, JSONRPC, "/v1", 404, "", []string{"/v1/message:stream", "/v1"}},
+		{"the configured URL", "/wrong", V10, JSONRPC, "/right", 404, "/right", []string{"/wrong", "/wrong/", "/right"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var agent *scriptedAgent
+			agent = newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+				switch {
+				case r.URI != tt.good:
+					w.WriteHeader(tt.status)
+				case tt.b == REST:
+					fmt.Fprint(w, taskCompleted)
+				default:
+					reply(w, r, taskCompleted)
+				}
+			})
+			c := agent.client(tt.v, tt.b, func(o *ClientOptions) {
+				o.Interfaces[0].URL = agent.URL + tt.path
+				if tt.fallback != "" {
+					o.FallbackURL = agent.URL + tt.fallback
+				}
+			})
+			if _, err := c.Send(testContext(t), hello()); err != nil {
+				t.Fatalf("%v: %q", err, agent.trail())
+			}
+			if _, err := c.Send(testContext(t), hello()); err != nil {
+				t.Fatal(err)
+			}
+			var trail []string
+			for _, r := range agent.requests() {
+				trail = append(trail, r.URI)
+			}
+			if want := append(tt.trail, tt.good); !reflect.DeepEqual(trail, want) {
+				t.Errorf("%q, want %q", trail, want)
+			}
+		})
+	}
+}
+
+// A 404 that is the agent's own answer about a task is no wrong path.
+func TestTaskNotFoundIsNoPath(t *testing.T) {
+	for _, body := range []string{
+		`{"error":{"code":404,"status":"NOT_FOUND","message":"no task t1","details":[{"reason":"TASK_NOT_FOUND"}]}}`,
+		`{"error":{"code":404,"status":"NOT_FOUND","message":"no task t1"}}`,
+	} {
+		agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+			w.WriteHeader(404)
+			fmt.Fprint(w, body)
+		})
+		_, err := agent.client(V10, REST).GetTask(testContext(t), "t1", nil)
+		if e := wantError(t, err, CauseAgent); e.Code != CodeTaskNotFound || e.Message != "no task t1" {
+			t.Errorf("%+v", e)
+		}
+		if n := len(agent.requests()); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+	}
+	// Nor is a bare one, once the path has worked.
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		if r.Method == "GET" {
+			w.WriteHeader(404)
+			return
+		}
+		fmt.Fprint(w, taskCompleted)
+	})
+	c := agent.client(V10, REST)
+	if _, err := c.Send(testContext(t), hello()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.GetTask(testContext(t), "t1", nil)
+	if e := wantError(t, err, CauseHTTP); e.HTTPStatus != 404 || len(agent.requests()) != 2 {
+		t.Errorf("%+v, %q", e, agent.trail())
+	}
+}
+
+// A REST agent that does not know 1.0.1's media type gets the one before.
+func TestContentTypeCorrection(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		if r.Header.Get("Content-Type") != "application/json" {
+			w.WriteHeader(http.StatusUnsupportedMediaType)
+			return
+		}
+		fmt.Fprint(w, taskCompleted)
+	})
+	c := agent.client(V10, REST)
+	for range 2 {
+		if _, err := c.Send(testContext(t), hello()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(agent.requests()); n != 3 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// deadAddress is an address where nothing listens.
+func deadAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}
+
+// The next interface is tried where the one before cannot be reached or is not
+// there, in the card's order, and remembered (specification 1.0.1, 8.3.2).
+func TestInterfaceFallback(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		switch {
+		case strings.HasPrefix(r.URI, "/gone"):
+			w.WriteHeader(404)
+		case strings.HasPrefix(r.URI, "/broken"):
+			w.WriteHeader(500)
+		case r.RPC != "":
+			reply(w, r, taskCompleted)
+		default:
+			fmt.Fprint(w, taskCompleted)
+		}
+	})
+	dead := deadAddress(t)
+	tests := []struct {
+		name  string
+		list  []Interface
+		trail []string
+		fails bool
+	}{
+		{"dial error", []Interface{{URL: dead, Version: V10, Binding: JSONRPC}, {URL: agent.URL + "/rest", Version: V10, Binding: REST}}, []string{"POST /rest/message:send"}, false},
+		{"not there", []Interface{{URL: agent.URL + "/gone", Version: V10, Binding: REST}, {URL: agent.URL + "/rpc", Version: V10, Binding: JSONRPC}}, []string{"POST /gone/message:send", "POST /gone/v1/message:send", "SendMessage"}, false},
+		{"server error is final", []Interface{{URL: agent.URL + "/broken", Version: V10, Binding: REST}, {URL: agent.URL + "/rpc", Version: V10, Binding: JSONRPC}}, []string{"POST /broken/message:send"}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			agent.mu.Lock()
+			agent.seen = nil
+			agent.mu.Unlock()
+			c := agent.client(V10, JSONRPC, func(o *ClientOptions) { o.Interfaces = tt.list })
+			_, err := c.Send(testContext(t), hello())
+			if (err != nil) != tt.fails || !reflect.DeepEqual(agent.trail(), tt.trail) {
+				t.Fatalf("%v, %q", err, agent.trail())
+			}
+			if tt.fails {
+				return
+			}
+			if c.Chosen() != tt.list[1] {
+				t.Errorf("chosen %+v", c.Chosen())
+			}
+			n := len(agent.requests())
+			if _, err := c.Send(testContext(t), hello()); err != nil || len(agent.requests()) != n+1 {
+				t.Errorf("not remembered: %q, %v", agent.trail(), err)
+			}
+		})
+	}
+}
+
+// An address that cannot be dialled is replaced by the configured origin, with
+// the interface's path first.
+func TestAddressFallback(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) { reply(w, r, taskCompleted) })
+	auth := &fakeAuth{}
+	c := agent.client(V10, JSONRPC, func(o *ClientOptions) {
+		o.Interfaces[0].URL = deadAddress(t) + "/inner"
+		o.Interfaces[0].Anonymous = true
+		o.FallbackURL = agent.URL + "/outer"
+		o.Auth = auth
+	})
+	if _, err := c.Send(testContext(t), hello()); err != nil {
+		t.Fatal(err)
+	}
+	r := agent.requests()
+	if len(r) != 1 || r[0].URI != "/inner" || r[0].Header.Get("Authorization") == "" {
+		t.Errorf("%+v", r)
+	}
+	if c.Chosen().URL != agent.URL+"/inner" || c.Chosen().Anonymous {
+		t.Errorf("chosen %+v", c.Chosen())
+	}
+}
+
+// flaky answers from a list: a status, or 0 for a broken connection.
+func flaky(t *testing.T, statuses ...int) *scriptedAgent {
+	var mu sync.Mutex
+	return newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		mu.Lock()
+		status := 200
+		if len(statuses) > 0 {
+			status, statuses = statuses[0], statuses[1:]
+		}
+		mu.Unlock()
+		switch status {
+		case 0:
+			hangUp()
+		case 200:
+			reply(w, r, bareCompleted)
+		default:
+			w.WriteHeader(status)
+		}
+	})
+}
+
+// Reads are repeated twice after trouble that may pass, cancellations once,
+// sends never once they may have been seen.
+func TestRetries(t *testing.T) {
+	get := func(c *Client) error { _, err := c.GetTask(context.Background(), "t1", nil); return err }
+	list := func(c *Client) error { _, err := c.ListTasks(context.Background(), ListRequest{}); return err }
+	cancel := func(c *Client) error { _, err := c.CancelTask(context.Background(), "t1"); return err }
+	card := func(c *Client) error { _, err := c.ExtendedCard(context.Background()); return err }
+	send := func(c *Client) error { _, err := c.Send(context.Background(), hello()); return err }
+	stream := func(c *Client) error {
+		s, err := c.Stream(context.Background(), hello())
+		closeStream(s, err)
+		return err
+	}
+	query := func(c *Client) error { _, err := c.Query(context.Background(), "x", nil); return err }
+	tests := []struct {
+		name     string
+		do       func(*Client) error
+		statuses []int
+		requests int
+		fails    bool
+	}{
+		{"get after 502 and 503", get, []int{502, 503}, 3, false},
+		{"get after 504", get, []int{504}, 2, false},
+		{"get after 429", get, []int{429}, 2, false},
+		{"get after a reset", get, []int{0, 0}, 3, false},
+		{"get gives up", get, []int{503, 503, 503, 503}, 3, true},
+		{"get not after 500", get, []int{500}, 1, true},
+		{"get not after 403", get, []int{403}, 1, true},
+		{"list after 503", list, []int{503}, 2, false},
+		{"card after 503", card, []int{503}, 2, false},
+		{"cancel once", cancel, []int{503}, 2, false},
+		{"cancel once only", cancel, []int{0, 503}, 2, true},
+		{"send not after 503", send, []int{503}, 1, true},
+		{"send not after 429", send, []int{429}, 1, true},
+		{"send not after a reset", send, []int{0}, 1, true},
+		{"send not after 502", send, []int{502}, 1, true},
+		{"stream not after a reset", stream, []int{0}, 1, true},
+		{"stream not after 503", stream, []int{503}, 1, true},
+		{"query not after a reset", query, []int{0}, 1, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			agent := flaky(t, tt.statuses...)
+			var seen []Exchange
+			c := agent.client(V10, JSONRPC, func(o *ClientOptions) { o.Observe = func(x Exchange) { seen = append(seen, x) } })
+			err := tt.do(c)
+			if strings.HasPrefix(tt.name, "list") {
+				err = nil // the scripted answer is a task
+			}
+			if (err != nil) != tt.fails || len(agent.requests()) != tt.requests {
+				t.Errorf("error %v after %d requests, want %d", err, len(agent.requests()), tt.requests)
+			}
+			if len(seen) != tt.requests || seen[len(seen)-1].Retry != tt.requests-1 {
+				t.Errorf("observed %+v", seen)
+			}
+		})
+	}
+}
+
+// A send is repeated where nobody listened: nothing was sent.
+func TestSendRetriesUnsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tries int
+		refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		c := fakeClient(t, roundTripFunc(func(req *http.Request) (*http.Response, error) {
+			if tries++; tries < 3 {
+				return nil, refused
+			}
+			return response(200, "application/json", `{"result":`+taskCompleted+`}`), nil
+		}))
+		if _, err := c.Send(t.Context(), hello()); err != nil || tries != 3 {
+			t.Errorf("%v after %d tries", err, tries)
+		}
+		tries = -10
+		_, err := c.Send(t.Context(), hello())
+		if e := wantError(t, err, CauseDial); !e.Unsent || tries != -7 {
+			t.Errorf("%+v after %d tries", e, tries+10)
+		}
+	})
+}
+
+// Retry-After is respected for reads within the deadline, and not waited for
+// beyond it (RFC 9110, 10.2.3).
+func TestReadWaitsRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tries int
+		c := fakeClient(t, roundTripFunc(func(req *http.Request) (*http.Response, error) {
+			if tries++; tries%2 == 1 {
+				resp := response(429, "text/plain", "slow down")
+				resp.Header.Set("Retry-After", "20")
+				return resp, nil
+			}
+			return response(200, "application/json", `{"result":`+bareCompleted+`}`), nil
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		if _, err := c.GetTask(ctx, "t1", nil); err != nil || time.Since(began) != 20*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began = time.Now()
+		_, err := c.GetTask(ctx, "t1", nil)
+		if e := wantError(t, err, CauseHTTP); e.RetryAfter != 20*time.Second || time.Since(began) != 0 {
+			t.Errorf("%+v after %v", e, time.Since(began))
+		}
+	})
+}
+
+// Under every fault of a send no message is executed twice, and its messageId
+// stays the same; the empty stream is the documented exception.
+func TestNoDoubleExecution(t *testing.T) {
+	faults := map[string]func(a *scriptedAgent, w http.ResponseWriter, r seenRequest){
+		"reset after executing":    func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r); hangUp() },
+		"500 after executing":      func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r); w.WriteHeader(500) },
+		"502 after executing":      func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r); w.WriteHeader(502) },
+		"503 after executing":      func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r); w.WriteHeader(503) },
+		"504 after executing":      func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r); w.WriteHeader(504) },
+		"429 after executing":      func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r); w.WriteHeader(429) },
+		"400 after executing":      func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r); w.WriteHeader(400) },
+		"HTML after executing":     func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r); fmt.Fprint(w, "<html>") },
+		"empty after executing":    func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r) },
+		"cut JSON after executing": func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r); fmt.Fprint(w, `{"id"`) },
+		"half a body": func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) {
+			a.execute(r)
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, "{")
+		},
+		"internal error": func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) {
+			a.execute(r)
+			replyError(w, r, -32603, "x")
+		},
+		"invalid params": func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) {
+			a.execute(r)
+			replyError(w, r, -32602, "x")
+		},
+		"redirect": func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) {
+			a.execute(r)
+			w.Header().Set("Location", "/other")
+			w.WriteHeader(302)
+		},
+		"other id": func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) {
+			a.execute(r)
+			fmt.Fprint(w, `{"id":"zzz","result":`+taskCompleted+`}`)
+		},
+		"silence": func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) {
+			a.execute(r)
+			time.Sleep(100 * time.Millisecond)
+		},
+		"event then reset": func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) {
+			a.execute(r)
+			sseReply(w, r, taskWorking)
+			hangUp()
+		},
+	}
+	for name, fault := range faults {
+		for _, b := range []Binding{JSONRPC, REST} {
+			for _, v := range []Version{V10, V03} {
+				for _, streaming := range []bool{true, false} {
+					if streaming && name == "empty after executing" {
+						continue // the exception
+					}
+					var agent *scriptedAgent
+					agent = newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) { fault(agent, w, r) })
+					c := agent.client(v, b, func(o *ClientOptions) { o.FallbackURL = agent.URL + "/other" })
+					ctx, cancel := context.WithTimeout(context.Background(), 60*time.Millisecond)
+					if name != "silence" {
+						cancel()
+						ctx, cancel = context.WithTimeout(context.Background(), 10*time.Second)
+					}
+					req := hello()
+					if streaming {
+						if s, err := c.Stream(ctx, req); err == nil {
+							_, _ = drain(s)
+						}
+					} else {
+						_, _ = c.Send(ctx, req)
+					}
+					cancel()
+					agent.mu.Lock()
+					if n := agent.executed[req.Message.MessageID]; n != 1 || len(agent.executed) != 1 {
+						t.Errorf("%s, %s %s, streaming %v: executed %v", name, b, v, streaming, agent.executed)
+					}
+					agent.mu.Unlock()
+				}
+			}
+		}
+	}
+}
+
+// fakeAuth counts how it is used.
+type fakeAuth struct {
+	mu        sync.Mutex
+	token     int
+	refreshed int
+	err       error
+	stuck     bool // Refresh does not help
+}
+
+func (a *fakeAuth) Authorize(req *http.Request) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil {
+		return a.err
+	}
+	req.Header.Set("Authorization", fmt.Sprintf("Bearer secret-%d", a.token))
+	return nil
+}
+
+func (a *fakeAuth) Refresh(context.Context) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refreshed++
+	a.token++
+	return !a.stuck
+}
+
+// A 401 drops the credential and tries once more, sends too: nothing was run.
+func TestUnauthorizedRefreshesOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		accepts  string
+		stuck    bool
+		requests int
+		ok       bool
+	}{
+		{"refresh helps", "Bearer secret-1", false, 2, true},
+		{"refresh does not help", "Bearer never", false, 2, false},
+		{"nothing to refresh", "Bearer never", true, 1, false},
+	} {
+		for _, stream := range []bool{false, true} {
+			agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+				if r.Header.Get("Authorization") != tt.accepts {
+					w.Header().Set("WWW-Authenticate", `Bearer realm="agents"`)
+					w.WriteHeader(401)
+					return
+				}
+				reply(w, r, taskCompleted)
+			})
+			auth := &fakeAuth{stuck: tt.stuck}
+			c := agent.client(V10, JSONRPC, func(o *ClientOptions) { o.Auth = auth; o.FallbackURL = agent.URL })
+			var err error
+			if stream {
+				var s EventStream
+				s, err = c.Stream(testContext(t), hello())
+				closeStream(s, err)
+			} else {
+				_, err = c.Send(testContext(t), hello())
+			}
+			if (err == nil) != tt.ok || len(agent.requests()) != tt.requests || auth.refreshed != 1 {
+				t.Errorf("%s: %v, %d requests, %d refreshes", tt.name, err, len(agent.requests()), auth.refreshed)
+			}
+			if !tt.ok {
+				if e := wantError(t, err, CauseAuth); e.HTTPStatus != 401 || e.Challenge == "" || strings.Contains(e.Message, "secret") {
+					t.Errorf("%+v", e)
+				}
+			}
+		}
+	}
+	// 403 is an answer.
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) { w.WriteHeader(403) })
+	auth := &fakeAuth{}
+	_, err := agent.client(V10, JSONRPC, func(o *ClientOptions) { o.Auth = auth }).Send(testContext(t), hello())
+	if wantError(t, err, CauseAuth); auth.refreshed != 0 {
+		t.Error("refreshed on 403")
+	}
+}
+
+// A credential that cannot be had stops the request before it is sent.
+func TestAuthorizeFails(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) { reply(w, r, taskCompleted) })
+	for _, err := range []error{errors.New("the token endpoint answered HTTP 500"), &Error{Cause: CauseAuth, Message: "run az login"}} {
+		_, got := agent.client(V10, JSONRPC, func(o *ClientOptions) { o.Auth = &fakeAuth{err: err} }).Send(testContext(t), hello())
+		if e := wantError(t, got, CauseAuth); e.Message != err.Error() || !e.Unsent {
+			t.Errorf("%+v", e)
+		}
+	}
+	if n := len(agent.requests()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// Neither the credential nor the configured headers reach another origin: not
+// an anonymous interface, not a foreign one, not a redirect's target.
+func TestCredentialStaysHome(t *testing.T) {
+	foreign := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) { reply(w, r, taskCompleted) })
+	home := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		w.Header().Set("Location", foreign.URL+"/a2a?ticket=secret")
+		w.WriteHeader(307)
+	})
+	edit := func(in Interface, fallback string) func(*ClientOptions) {
+		return func(o *ClientOptions) {
+			o.Interfaces = []Interface{in}
+			o.FallbackURL = fallback
+			o.Auth = &fakeAuth{}
+			o.Headers = http.Header{"X-Api-Key": {"secret"}}
+		}
+	}
+	in := Interface{URL: foreign.URL + "/a2a", Version: V10, Binding: JSONRPC}
+	anonymous := in
+	anonymous.Anonymous = true
+	for name, e := range map[string]func(*ClientOptions){
+		"anonymous":      edit(anonymous, ""),
+		"foreign origin": edit(in, home.URL),
+	} {
+		if _, err := home.client(V10, JSONRPC, e).Send(testContext(t), hello()); err != nil {
+			t.Fatal(name, err)
+		}
+	}
+	_, err := home.client(V10, JSONRPC, edit(Interface{URL: home.URL + "/a2a", Version: V10, Binding: JSONRPC}, home.URL)).Send(testContext(t), hello())
+	e := wantError(t, err, CauseHTTP)
+	if e.HTTPStatus != 307 || !strings.Contains(e.Message, foreign.URL) || strings.Contains(e.Message, "ticket") {
+		t.Errorf("%+v", e)
+	}
+	if len(foreign.requests()) != 2 {
+		t.Errorf("the redirect was followed: %d requests", len(foreign.requests()))
+	}
+	for _, r := range foreign.requests() {
+		if r.Header.Get("Authorization") != "" || r.Header.Get("X-Api-Key") != "" {
+			t.Errorf("a credential left its origin: %v", r.Header)
+		}
+	}
+	if h := home.requests()[0].Header; h.Get("Authorization") == "" || h.Get("X-Api-Key") != "secret" {
+		t.Errorf("the configured origin got none: %v", h)
+	}
+}
+
+// Redirects: 307 and 308 within the origin repeat the POST, others are refused
+// (RFC 9110, 15.4).
+func TestCallRedirects(t *testing.T) {
+	for status, follows := range map[int]bool{301: false, 302: false, 303: false, 307: true, 308: true} {
+		agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+			if r.URI == "/a2a" {
+				w.Header().Set("Location", "/moved/")
+				w.WriteHeader(status)
+				return
+			}
+			reply(w, r, taskCompleted)
+		})
+		_, err := agent.client(V10, JSONRPC).Send(testContext(t), hello())
+		if (err == nil) != follows {
+			t.Errorf("%d: %v", status, err)
+		}
+		if reqs := agent.requests(); follows && (len(reqs) != 2 || reqs[1].Method != "POST" || reqs[1].Body != reqs[0].Body) || !follows && len(reqs) != 1 {
+			t.Errorf("%d: %q", status, agent.trail())
+		}
+		if !follows {
+			if e := wantError(t, err, CauseHTTP); e.HTTPStatus != status {
+				t.Errorf("%+v", e)
+			}
+		}
+	}
+	loop := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		w.Header().Set("Location", "/a2a")
+		w.WriteHeader(307)
+	})
+	_, err := loop.client(V10, JSONRPC).Send(testContext(t), hello())
+	if wantError(t, err, CauseHTTP); len(loop.requests()) > 6 {
+		t.Errorf("%d requests", len(loop.requests()))
+	}
+}
+
+// MaxConcurrent bounds the requests in flight, streams included; waiting ends
+// with the context; a cancellation needs no place.
+func TestMaxConcurrent(t *testing.T) {
+	release := make(chan struct{})
+	var mu sync.Mutex
+	now, most := 0, 0
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		if r.RPC == "CancelTask" {
+			reply(w, r, bareCompleted)
+			return
+		}
+		mu.Lock()
+		now++
+		most = larger(most, now)
+		mu.Unlock()
+		if r.RPC == "SendStreamingMessage" {
+			sseReply(w, r, taskWorking)
+		}
+		<-release
+		mu.Lock()
+		now--
+		mu.Unlock()
+		if r.RPC == "SendMessage" {
+			reply(w, r, taskCompleted)
+		}
+	})
+	c := agent.client(V10, JSONRPC, func(o *ClientOptions) { o.MaxConcurrent = 2 })
+	s, err := c.Stream(testContext(t), hello())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() {
+			if _, err := c.Send(testContext(t), hello()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for { // until the other place is taken
+		mu.Lock()
+		n := now
+		mu.Unlock()
+		if n == 2 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	_, err = c.Send(ctx, hello())
+	if e := wantError(t, err, CauseBusy); !e.Unsent || !strings.Contains(e.Message, "2") {
+		t.Errorf("%+v", e)
+	}
+	if _, err := c.CancelTask(testContext(t), "t1"); err != nil {
+		t.Errorf("a cancellation waits for a place: %v", err)
+	}
+	close(release)
+	s.Close()
+	s.Close()
+	wg.Wait()
+	if most != 2 {
+		t.Errorf("%d at once", most)
+	}
+	if len(c.slots) != 0 {
+		t.Errorf("%d places are still taken", len(c.slots))
+	}
+}
+
+// Each upstream request is observed once, with what it was.
+func TestObserve(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		if !strings.Contains(r.RPC, "/") {
+			replyError(w, r, -32601, "no")
+			return
+		}
+		reply(w, r, bareCompleted)
+	})
+	var seen []Exchange
+	c := agent.client(V10, JSONRPC, func(o *ClientOptions) { o.Observe = func(x Exchange) { seen = append(seen, x) } })
+	if _, err := c.GetTask(testContext(t), "t1", nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range seen {
+		if seen[i].Duration <= 0 {
+			t.Error("no duration")
+		}
+		seen[i].Duration = 0
+	}
+	want := []Exchange{
+		{Alias: "alpha", Op: "get", Version: V10, Binding: JSONRPC, Status: 200, Cause: CauseAgent},
+		{Alias: "alpha", Op: "get", Version: V03, Binding: JSONRPC, Status: 200, Fallback: "version"},
+	}
+	if !reflect.DeepEqual(seen, want) {
+		t.Errorf("%+v", seen)
+	}
+}
+
+// Connections that an agent is about to close are not used for sends.
+func TestKeepAliveRace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := &idleCounter{}
+		c := fakeClient(t, rt)
+		send := func() {
+			if _, err := c.Send(t.Context(), hello()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send()
+		if rt.purges != 0 {
+			t.Error("purged although nothing is announced")
+		}
+		rt.keepAlive = "timeout=5, max=100"
+		send()
+		send() // learned: idle connections may be of any age
+		if rt.purges != 1 {
+			t.Errorf("%d purges", rt.purges)
+		}
+		time.Sleep(3 * time.Second)
+		send()
+		if rt.purges != 1 {
+			t.Errorf("%d purges after 3 s", rt.purges)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		send()
+		if rt.purges != 2 {
+			t.Errorf("%d purges after 4.1 s", rt.purges)
+		}
+		time.Sleep(time.Minute)
+		if _, err := c.GetTask(t.Context(), "t1", nil); err != nil || rt.purges != 2 {
+			t.Errorf("a read purged: %v", err)
+		}
+	})
+}
+
+type idleCounter struct {
+	keepAlive string
+	purges    int
+}
+
+func (i *idleCounter) CloseIdleConnections() { i.purges++ }
+
+func (i *idleCounter) RoundTrip(req *http.Request) (*http.Response, error) {
+	_, _ = io.Copy(io.Discard, req.Body)
+	resp := response(200, "application/json", `{"result":`+bareCompleted+`}`)
+	if i.keepAlive != "" {
+		resp.Header.Set("Keep-Alive", i.keepAlive)
+	}
+	return resp, nil
+}
+
+// A read on a kept connection that the agent has closed meanwhile succeeds on
+// a fresh one (net/http, Transport).
+func TestReadOnDeadConnection(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) { reply(w, r, bareCompleted) })
+	c := agent.client(V10, JSONRPC)
+	for range 20 {
+		if _, err := c.GetTask(testContext(t), "t1", nil); err != nil {
+			t.Fatal(err)
+		}
+		agent.CloseClientConnections()
+	}
+}
+
+// Options that make no client are refused.
+func TestNewClientRefuses(t *testing.T) {
+	good := Interface{URL: "https://x/y", Version: V10, Binding: REST}
+	for name, o := range map[string]ClientOptions{
+		"no interface":     {},
+		"relative url":     {Interfaces: []Interface{{URL: "/x", Version: V10, Binding: REST}}},
+		"other scheme":     {Interfaces: []Interface{{URL: "ftp://x", Version: V10, Binding: REST}}},
+		"unknown version":  {Interfaces: []Interface{{URL: "http://x", Version: "2.0", Binding: REST}}},
+		"unknown binding":  {Interfaces: []Interface{{URL: "http://x", Version: V10, Binding: "GRPC"}}},
+		"second interface": {Interfaces: []Interface{good, {}}},
+		"fallback":         {Interfaces: []Interface{good}, FallbackURL: "::"},
+	} {
+		if c, err := NewClient(o); err == nil {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+	client := &http.Client{}
+	if _, err := NewClient(ClientOptions{Interfaces: []Interface{good}, HTTP: client}); err != nil || client.CheckRedirect != nil {
+		t.Errorf("%v; the caller's client was changed", err)
+	}
+}

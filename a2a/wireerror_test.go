@@ -1,0 +1,494 @@
+package a2a
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// a2aErrors are the nine errors with their reason and REST status
+// (specification 1.0.1, 5.4).
+var a2aErrors = []struct {
+	code   int
+	reason string
+	status int
+}{
+	{CodeTaskNotFound, "TASK_NOT_FOUND", 404},
+	{CodeTaskNotCancelable, "TASK_NOT_CANCELABLE", 400},
+	{CodePushNotificationNotSupported, "PUSH_NOTIFICATION_NOT_SUPPORTED", 400},
+	{CodeUnsupportedOperation, "UNSUPPORTED_OPERATION", 400},
+	{CodeContentTypeNotSupported, "CONTENT_TYPE_NOT_SUPPORTED", 400},
+	{CodeInvalidAgentResponse, "INVALID_AGENT_RESPONSE", 500},
+	{CodeExtendedAgentCardNotConfigured, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", 400},
+	{CodeExtensionSupportRequired, "EXTENSION_SUPPORT_REQUIRED", 400},
+	{CodeVersionNotSupported, "VERSION_NOT_SUPPORTED", 400},
+}
+
+func TestErrorNamesComplete(t *testing.T) {
+	if len(errorNames) != len(a2aErrors) {
+		t.Errorf("%d names, %d errors", len(errorNames), len(a2aErrors))
+	}
+	for _, e := range a2aErrors {
+		if errorNames[e.reason] != e.code {
+			t.Errorf("%s is %d", e.reason, errorNames[e.reason])
+		}
+		if codeText(e.code) == codeText(0) {
+			t.Errorf("%d has no text of its own", e.code)
+		}
+	}
+}
+
+// askOnce sends one GetTask to an agent that answers with a status, a type and
+// a body ($ID is the request's id).
+func askOnce(t *testing.T, v Version, b Binding, status int, contentType, body string, header ...string) *Error {
+	t.Helper()
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		for i := 0; i+1 < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		fmt.Fprint(w, strings.ReplaceAll(body, "$ID", r.ID))
+	})
+	ctx, cancel := context.WithTimeout(testContext(t), 5*time.Second)
+	defer cancel()
+	_, err := agent.client(v, b).CancelTask(ctx, "t1")
+	e, ok := err.(*Error)
+	if !ok {
+		t.Fatalf("got %T %v", err, err)
+	}
+	return wantError(t, err, e.Cause)
+}
+
+// All A2A and JSON-RPC codes with every form of data, at any HTTP status
+// (specification 1.0.1, 9.5; JSON-RPC 2.0, 5.1).
+func TestRPCErrors(t *testing.T) {
+	codes := []int{-32700, -32600, -32602, -32603, -32050, 17000, 1}
+	for _, e := range a2aErrors {
+		if e.code != CodeVersionNotSupported {
+			codes = append(codes, e.code)
+		}
+	}
+	for _, code := range codes {
+		for _, data := range []string{"", `,"data":[{"@type":"x","a":1}]`, `,"data":{"why": "so"}`, `,"data":"text"`, `,"data":null`, `,"details":[{"b":2}]`} {
+			for _, status := range []int{200, 400, 404, 500} {
+				body := fmt.Sprintf(`{"jsonrpc":"2.0","id":$ID,"error":{"code":%d,"message":"it is so"%s}}`, code, data)
+				e := errorOf(t, status, body)
+				wantCode := code
+				if code == 1 {
+					wantCode = 0 // a gRPC code, not one of JSON-RPC
+				}
+				if e.Code != wantCode || e.Message != "it is so" && status == 200 || !strings.Contains(e.Message, "it is so") || e.HTTPStatus != status {
+					t.Errorf("%s at %d: %+v", body, status, e)
+				}
+				_, wantData, _ := strings.Cut(data, ":")
+				if wantData == "null" {
+					wantData = ""
+				}
+				if string(e.Data) != wantData {
+					t.Errorf("%s: data %s", body, e.Data)
+				}
+			}
+		}
+	}
+}
+
+// errorOf decodes one JSON-RPC answer as the client does.
+func errorOf(t *testing.T, status int, body string) *Error {
+	t.Helper()
+	body = strings.ReplaceAll(body, "$ID", `"7"`)
+	if status == 200 {
+		_, err := decoder{id: "7"}.event([]byte(body))
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Fatalf("%s: %v", body, err)
+		}
+		e.HTTPStatus = 200
+		return e
+	}
+	return errorFromHTTP(&http.Response{StatusCode: status, Header: http.Header{}}, []byte(body), true, time.Now())
+}
+
+// Reasons are found wherever agents put them, and name the code where none is
+// given.
+func TestErrorReasons(t *testing.T) {
+	const info = `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"taskId":"t1"}}`
+	for _, body := range []string{
+		`{"error":{"code":-32001,"message":"gone","data":[` + info + `]}}`,
+		`{"error":{"code":-32001,"message":"gone","data":[{"@type":"other"},` + info + `]}}`,
+		`{"error":{"code":-32001,"message":"gone","data":` + info + `}}`,
+		`{"error":{"code":-32001,"message":"gone","data":{"details":[` + info + `]}}}`,
+		`{"error":{"code":-32001,"message":"gone","details":[` + info + `]}}`,
+		`{"error":{"code":"-32001","message":"gone","reason":"task-not-found"}}`,
+		`{"error":{"message":"gone","data":[` + info + `]}}`,
+	} {
+		e := errorOf(t, 200, body)
+		if e.Reason != "TASK_NOT_FOUND" || e.Code != CodeTaskNotFound || e.Message != "gone" || e.Cause != CauseAgent {
+			t.Errorf("%s: %+v", body, e)
+		}
+	}
+	for body, want := range map[string]string{
+		`{"error":"plain words"}`:       "plain words",
+		`{"error":["odd"]}`:             `["odd"]`,
+		`{"error":42}`:                  "42",
+		`{"error":true}`:                "true",
+		`{"error":{"code":-32003}}`:     codeText(CodePushNotificationNotSupported),
+		`{"error":{"message":{"a":1}}}`: codeText(0),
+		`{"error":{"message":"a\u001b[31m\n\tb\u202e\u200bc  d"}}`:               "a [31m bc d",
+		`{"error":{"message":"<html><body><h1>Bad</h1> gateway</body></html>"}}`: "Bad gateway",
+		`{"error":{"message":"` + strings.Repeat("ü", 3000) + `"}}`:              strings.Repeat("ü", 500) + "…",
+	} {
+		if e := errorOf(t, 200, body); e.Message != want || e.Cause != CauseAgent {
+			t.Errorf("%s: %+v, want %q", body, e, want)
+		}
+	}
+}
+
+// The same errors over REST, in every body that agents send (specification
+// 1.0.1, 11.6; AIP-193; RFC 9457).
+func TestRESTErrors(t *testing.T) {
+	for _, x := range a2aErrors {
+		if x.code == CodeVersionNotSupported {
+			continue
+		}
+		slug := strings.ToLower(strings.ReplaceAll(x.reason, "_", "-"))
+		details := `[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"` + x.reason + `","domain":"a2a-protocol.org"}]`
+		for contentType, body := range map[string]string{
+			"application/a2a+json":     `{"error":{"code":` + fmt.Sprint(x.status) + `,"status":"X","message":"it is so","details":` + details + `}}`,
+			"application/json":         `{"code":9,"message":"it is so","details":` + details + `}`,
+			"application/problem+json": `{"type":"https://a2a-protocol.org/errors/` + slug + `","title":"Title","status":` + fmt.Sprint(x.status) + `,"detail":"it is so"}`,
+			"text/json":                fmt.Sprintf(`{"code":%d,"message":"it is so","data":%s}`, x.code, details),
+		} {
+			e := askOnce(t, V10, REST, x.status, contentType, body)
+			if e.Cause != CauseAgent || e.Code != x.code || e.Reason != x.reason || e.Message != "it is so" || e.HTTPStatus != x.status || e.Data == nil {
+				t.Errorf("%s %s: %+v data %s", contentType, body, e, e.Data)
+			}
+		}
+	}
+	tests := []struct {
+		name   string
+		status int
+		body   string
+		cause  Cause
+		code   int
+		text   string
+	}{
+		{"gRPC status without reason", 404, `{"error":{"code":404,"status":"NOT_FOUND","message":"task t1 does not exist"}}`, CauseAgent, CodeTaskNotFound, "task t1 does not exist"},
+		{"gateway's unknown route", 404, `{"code":5,"message":"Not Found","details":[]}`, CauseHTTP, 0, "the agent answered HTTP 404 Not Found"},
+		{"FastAPI", 404, `{"detail":"Not Found"}`, CauseHTTP, 0, "the agent answered HTTP 404 Not Found"},
+		{"FastAPI words", 409, `{"detail":"busy just now"}`, CauseHTTP, 0, "the agent answered HTTP 409 Conflict: busy just now"},
+		{"FastAPI validation", 422, `{"detail":[{"loc":["body","message"],"msg":"field required","type":"x"},{"msg":"and more"}]}`, CauseHTTP, 0, "the agent answered HTTP 422 Unprocessable Entity: body.message: field required; and more"},
+		{"OAuth", 400, `{"error":"invalid_scope","error_description":"no such scope"}`, CauseHTTP, 0, "the agent answered HTTP 400 Bad Request: no such scope"},
+		{"bare string", 400, `{"error":"nope"}`, CauseHTTP, 0, "the agent answered HTTP 400 Bad Request: nope"},
+		{"no body", 500, ``, CauseHTTP, 0, "the agent answered HTTP 500 Internal Server Error"},
+		{"empty object", 500, `{}`, CauseHTTP, 0, "the agent answered HTTP 500 Internal Server Error"},
+		{"HTML", 502, "<html><head><title>502 Bad Gateway</title></head><body><center>nginx</center></body></html>", CauseHTTP, 0, "the agent answered HTTP 502 Bad Gateway: 502 Bad Gateway nginx"},
+		{"text", 418, "I am a teapot\n", CauseHTTP, 0, "the agent answered HTTP 418 I'm a teapot: I am a teapot"},
+		{"broken JSON", 500, `{"error":`, CauseHTTP, 0, `the agent answered HTTP 500 Internal Server Error: {"error":`},
+		{"unknown status", 599, ``, CauseHTTP, 0, "the agent answered HTTP 599"},
+		{"long HTML", 500, "<p>" + strings.Repeat("long words ", 1000), CauseHTTP, 0, "…"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			resp := &http.Response{StatusCode: tt.status, Header: http.Header{}}
+			e := errorFromHTTP(resp, []byte(tt.body), true, time.Now())
+			if e.Cause != tt.cause || e.Code != tt.code || e.HTTPStatus != tt.status || e.Message != tt.text && tt.text != "…" {
+				t.Errorf("%+v, want %q", e, tt.text)
+			}
+			if len(e.Message) > excerptBytes+100 || strings.ContainsAny(e.Message, "<>\n") {
+				t.Errorf("excerpt: %q", e.Message)
+			}
+		})
+	}
+}
+
+// 401, 403, 429 and 503 keep what their headers say (RFC 9110, 11.6.1, 10.2.3).
+func TestErrorHeaders(t *testing.T) {
+	for _, b := range []Binding{JSONRPC, REST} {
+		for _, status := range []int{401, 403} {
+			e := askOnce(t, V10, b, status, "application/json", `{"detail":"who are you"}`, "WWW-Authenticate", `Bearer realm="x", scope="a b"`)
+			if e.Cause != CauseAuth || e.HTTPStatus != status || e.Challenge != `Bearer realm="x", scope="a b"` || !strings.Contains(e.Message, "who are you") {
+				t.Errorf("%s: %+v", b, e)
+			}
+		}
+		for _, status := range []int{429, 503} {
+			e := askOnce(t, V10, b, status, "text/plain", `slow down`, "Retry-After", "120")
+			if e.Cause != CauseHTTP || e.HTTPStatus != status || e.RetryAfter != 2*time.Minute {
+				t.Errorf("%s: %+v", b, e)
+			}
+		}
+	}
+	e := askOnce(t, V10, JSONRPC, 200, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-31401,"message":"no credential"}}`)
+	if e.Cause != CauseAuth {
+		t.Errorf("%+v", e)
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for s, want := range map[string]time.Duration{
+		"": 0, "7": 7 * time.Second, " 7 ": 7 * time.Second, "-1": 0, "x": 0, "1.5": 0, "99999999999": 365 * 24 * time.Hour,
+		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "Thu, 01 Jan 2026 00:00:00 GMT": 0,
+	} {
+		if got := retryAfter(s, now); got != want {
+			t.Errorf("Retry-After %q: %v, want %v", s, got, want)
+		}
+	}
+}
+
+// Unary answers of any 2xx are read; what is none is told apart (specification
+// 1.0.1, 11.3; 0.3 agents answer 201).
+func TestUnaryStatuses(t *testing.T) {
+	for _, status := range []int{200, 201, 202} {
+		agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, taskCompleted)
+		})
+		ev, err := agent.client(V03, REST).Send(testContext(t), hello())
+		if err != nil || ev.Task == nil {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+	tests := []struct {
+		name              string
+		status            int
+		contentType, body string
+		text              string
+	}{
+		{"no content", 204, "", "", "HTTP 204 (no content type) with an empty body"},
+		{"empty", 200, "application/json", " \n", "HTTP 200 (application/json) with an empty body"},
+		{"HTML", 200, "text/html; charset=utf-8", "<!doctype html><title>Log in</title>", "HTTP 200 (text/html) with a web page instead of an A2A answer: Log in"},
+		{"HTML as JSON", 200, "application/json", "<a href=x>moved</a>", "(application/json) with a web page instead of an A2A answer: moved"},
+		{"text", 200, "text/plain", "OK", "with something that is not JSON: OK"},
+		{"cut JSON", 200, "application/json", `{"jsonrpc":"2.0","id":"1","result":{"task":{"id":"t`, "with JSON that ends in the middle"},
+		{"other JSON", 200, "application/json", `{"hello":"world"}`, `with JSON that is no A2A answer: {"hello":"world"}`},
+		{"a message", 200, "application/json", `{"result":{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"hi"}]}}}`, "with a message instead of the task"},
+		{"other id", 200, "application/json", `{"id":"999","result":` + taskCompleted + `}`, "with the answer to another request"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := askOnce(t, V10, JSONRPC, tt.status, tt.contentType, tt.body)
+			if e.Cause != CauseProtocol || !strings.Contains(e.Message, tt.text) || e.HTTPStatus != tt.status {
+				t.Errorf("%s %q", e.Cause, e.Message)
+			}
+		})
+	}
+}
+
+// A unary answer over the limit is an error, never a part of it.
+func TestUnaryLimit(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		reply(w, r, `{"task":{"id":"t","status":{"state":"TASK_STATE_COMPLETED"},"artifacts":[{"artifactId":"a","parts":[{"text":"`+strings.Repeat("x", 5000)+`"}]}]}}`)
+	})
+	_, err := agent.client(V10, JSONRPC, func(o *ClientOptions) { o.Limits.ReplyBytes = 5000 }).Send(testContext(t), hello())
+	if e := wantError(t, err, CauseLimit); !strings.Contains(e.Message, "limit of 5000 bytes") {
+		t.Errorf("%q", e.Message)
+	}
+	if _, err := agent.client(V10, JSONRPC, func(o *ClientOptions) { o.Limits.ReplyBytes = 6000 }).Send(testContext(t), hello()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What went wrong on the network is told in plain words with the address.
+func TestNetworkErrors(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := closed.Addr().String()
+	closed.Close()
+
+	tlsServer := httptest.NewUnstartedServer(http.NotFoundHandler())
+	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
+	tlsServer.StartTLS()
+	defer tlsServer.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	hang := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) { hangUp() })
+	half := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		w.Header().Set("Content-Length", "1000")
+		fmt.Fprint(w, `{"jsonrpc":"2.0",`)
+		w.(http.Flusher).Flush()
+		hangUp()
+	})
+	noise, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer noise.Close()
+	go func() {
+		for {
+			conn, err := noise.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprint(conn, "SSH-2.0-OpenSSH_9.9\r\n")
+			_, _ = io.CopyN(io.Discard, conn, 1)
+			conn.Close()
+		}
+	}()
+
+	mute := newScriptedAgent(t, nil)
+	release := make(chan struct{})
+	mute.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(release)
+
+	address := func(url string) string { return strings.TrimPrefix(strings.TrimPrefix(url, "https://"), "http://") }
+	tests := []struct {
+		name, url string
+		client    *http.Client
+		cause     Cause
+		unsent    bool
+		text      string
+	}{
+		{"refused", "http://" + refused, nil, CauseDial, true, refused + " refused the connection"},
+		{"no such host", "http://no-such-host.invalid/x", nil, CauseDNS, true, `the host name "no-such-host.invalid" cannot be resolved`},
+		{"unknown authority", tlsServer.URL, nil, CauseTLS, true, "TLS to " + address(tlsServer.URL) + " failed: its certificate is signed by an unknown authority"},
+		{"plain HTTP behind https", strings.Replace(plain.URL, "http:", "https:", 1), nil, CauseTLS, true, "does not speak TLS"},
+		{"TLS behind http", strings.Replace(tlsServer.URL, "https:", "http:", 1), nil, CauseHTTP, false, "HTTP 400"},
+		{"closed without an answer", hang.URL, nil, CauseReset, false, address(hang.URL) + " closed the connection before it answered"},
+		{"closed in the middle", half.URL, nil, CauseReset, false, address(half.URL) + " closed the connection in the middle of its answer"},
+		{"not HTTP", "http://" + noise.Addr().String(), nil, CauseProtocol, false, noise.Addr().String() + " does not speak HTTP"},
+		{"deadline", mute.URL, nil, CauseTimeout, false, address(mute.URL) + " did not answer within"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx := testContext(t)
+			if tt.cause == CauseTimeout {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
+				defer cancel()
+			}
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			c, err := NewClient(ClientOptions{
+				Alias: "alpha", HTTP: &http.Client{Transport: transport},
+				Interfaces: []Interface{{URL: tt.url, Version: V10, Binding: JSONRPC}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.Send(ctx, hello())
+			e := wantError(t, err, tt.cause)
+			if !strings.Contains(e.Message, tt.text) || e.Unsent != tt.unsent {
+				t.Errorf("message %q, unsent %v", e.Message, e.Unsent)
+			}
+			if tt.cause == CauseTimeout && !errors.Is(err, context.DeadlineExceeded) {
+				t.Error("the deadline is not under it")
+			}
+		})
+	}
+
+	t.Run("cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(testContext(t))
+		time.AfterFunc(30*time.Millisecond, cancel)
+		_, err := mute.client(V10, JSONRPC).Send(ctx, hello())
+		wantError(t, err, CauseCanceled)
+	})
+	t.Run("cancelled before", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(testContext(t))
+		cancel()
+		_, err := mute.client(V10, JSONRPC).Send(ctx, hello())
+		if e := wantError(t, err, CauseCanceled); !e.Unsent {
+			t.Error("not marked unsent")
+		}
+	})
+	t.Run("no header in time", func(t *testing.T) {
+		_, err := mute.client(V10, JSONRPC, func(o *ClientOptions) { o.Timeouts.Header = 30 * time.Millisecond }).GetTask(testContext(t), "t1", nil)
+		wantError(t, err, CauseTimeout)
+	})
+	t.Run("unary limit", func(t *testing.T) {
+		_, err := mute.client(V10, JSONRPC, func(o *ClientOptions) { o.Timeouts.Unary = 30 * time.Millisecond }).Send(testContext(t), hello())
+		wantError(t, err, CauseTimeout)
+	})
+}
+
+// The dial policy's own error is passed on as it is.
+func TestDialPolicyError(t *testing.T) {
+	policy := &Error{Cause: CauseUnavailable, Message: "169.254.169.254 is not allowed"}
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, policy }}
+	c := fakeClient(t, transport)
+	_, err := c.Send(testContext(t), hello())
+	e := wantError(t, err, CauseUnavailable)
+	if e.Message != policy.Message || !e.Unsent {
+		t.Errorf("%+v", e)
+	}
+	if policy.Agent != "" || policy.Op != "" {
+		t.Errorf("the policy's own error was changed: %+v", policy)
+	}
+}
+
+func TestTLSTexts(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}}, "another host name"},
+		{&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}, "expired"},
+		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, "unknown authority"},
+		{&tls.CertificateVerificationError{Err: errors.New("odd")}, "not valid"},
+		{tls.RecordHeaderError{}, "does not speak TLS"},
+		{&net.OpError{Op: "remote error", Err: tls.AlertError(40)}, "refused the handshake"},
+		{errors.New("net/http: TLS handshake timeout"), "took too long"},
+		{errors.New("tls: failed to parse"), "handshake failed"},
+		{os.ErrDeadlineExceeded, ""},
+		{io.EOF, ""},
+	} {
+		if got := tlsText(fmt.Errorf("wrapped: %w", tt.err)); !strings.Contains(got, tt.want) || (tt.want == "") != (got == "") {
+			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}
+
+// Whatever an agent sends as an error, it becomes one plain line.
+func FuzzErrors(f *testing.F) {
+	for _, s := range []string{
+		`{"error":{"code":-32001,"message":"x","data":[{"reason":"TASK_NOT_FOUND"}]}}`, `{"detail":[{"loc":["a",1],"msg":"m"}]}`,
+		`{"type":"/errors/task-not-found","title":"t","detail":"d"}`, `{"error":"x","error_description":"y"}`, `{"code":5,"message":"m","details":[]}`,
+		`<html><script>x</script><!-- c --><b>hi</b>`, "plain \x1b[1mtext\u202e", `{"error":[1]}`, `{"error":{"message":"<p>x"}}`, ``,
+	} {
+		f.Add([]byte(s), 404)
+		f.Add([]byte(s), 200)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		var errs []*Error
+		errs = append(errs, errorFromHTTP(&http.Response{StatusCode: status, Header: http.Header{}}, body, true, time.Now()))
+		var e *Error
+		if _, err := (decoder{}).event(body); errors.As(err, &e) {
+			errs = append(errs, e)
+		}
+		for _, e := range errs {
+			if e.Message == "" || !utf8.ValidString(e.Message) || len(e.Message) > messageBytes+excerptBytes {
+				t.Fatalf("message %q", e.Message)
+			}
+			for _, r := range e.Message {
+				if unicode.IsControl(r) || hidden(r) {
+					t.Fatalf("message %q has %U", e.Message, r)
+				}
+			}
+			if e.Data != nil && !json.Valid(e.Data) {
+				t.Fatalf("data %q", e.Data)
+			}
+			if e.Cause == CauseHTTP && looksHTML(body) && strings.ContainsAny(strings.TrimPrefix(e.Message, "the agent answered HTTP "), "<>") {
+				t.Fatalf("markup in %q", e.Message)
+			}
+		}
+	})
+}
