@@ -648,3 +648,63 @@ func TestCancelOfAnAnswer(t *testing.T) {
 		}
 	})
 }
+
+// A GetTask that was on its way before the answer brings the old question.
+func TestAnswerAgainstOldNews(t *testing.T) {
+	following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
+		a.put("t1", StateInputRequired, "which year?")
+		first := joinTask(t, f, "t1")
+		defer first.Close()
+		waitFor(t, first, time.Second, "the question", inState(StateInputRequired))
+		time.Sleep(time.Second)
+		a.onGetTask(func(string) (*Task, error) {
+			time.Sleep(3 * time.Second)
+			return taskNews("t1", StateInputRequired, "which year?").Task, nil
+		})
+		got := make(chan Snapshot, 1)
+		go func() {
+			s, err := first.Refresh(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- s
+		}()
+		time.Sleep(time.Second)
+		streams := streamsOf(a)
+		w := sendTo(t, f, askTask("t1"))
+		defer w.Close()
+		st := <-streams
+		st.push(taskNews("t1", StateWorking, ""))
+		waitFor(t, w, time.Second, "the task", inState(StateWorking))
+		if s := <-got; !inState(StateWorking)(s) {
+			t.Errorf("old news: %s", describeSnapshot(s))
+		}
+		st.push(statusNews("t1", StateCompleted, ""))
+		waitFor(t, w, time.Second, "the end", isDone)
+	})
+}
+
+// What came before the id was known belongs to the task that the id names.
+func TestPiecesBeforeTheIDOfAFollowedTask(t *testing.T) {
+	following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
+		a.put("t1", StateInputRequired, "which year?")
+		first := joinTask(t, f, "t1")
+		defer first.Close()
+		waitFor(t, first, time.Second, "the question", inState(StateInputRequired))
+		streams := streamsOf(a)
+		w := sendTo(t, f, askTask("t1"))
+		defer w.Close()
+		st := <-streams
+		st.push(artifactNews("", "a", "early", false))
+		s := waitFor(t, w, time.Second, "a piece", func(s Snapshot) bool { return artifactText(s) != "" })
+		st.push(statusNews("t1", StateWorking, ""), statusNews("t1", StateCompleted, ""))
+		for _, w := range []*Watch{w, first} {
+			if s := waitFor(t, w, time.Second, "the end", isDone); artifactText(s) != "early" || s.Task.ID != "t1" {
+				t.Errorf("%s, text %q", describeSnapshot(s), artifactText(s))
+			}
+		}
+		if now := w.Now(); now.Seq <= s.Seq {
+			t.Errorf("Seq went from %d to %d", s.Seq, now.Seq)
+		}
+	})
+}

@@ -315,7 +315,7 @@ func TestDoubtfulStreamIsChecked(t *testing.T) {
 				}
 				a.put("t1", StateCompleted, "")
 			}()
-			s := waitFor(t, w, 20*time.Second, "the end", isDone)
+			s := waitFor(t, w, 3500*time.Millisecond, "the end", isDone)
 			if want := map[bool]string{false: "all of it"}[broken]; artifactText(s) != want || s.Err != nil {
 				t.Errorf("%s, text %q, want %q", describeSnapshot(s), artifactText(s), want)
 			}
@@ -870,5 +870,55 @@ func TestShutdownWakesCallers(t *testing.T) {
 		}
 		unnamed.Abandon()
 		named.Close()
+	})
+}
+
+// Refusals count by number and by time.
+func TestRefusalsTooSoonOrTooFew(t *testing.T) {
+	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
+		a.put("t1", StateWorking, "")
+		w := joinTask(t, f, "t1")
+		defer w.Close()
+		waitFor(t, w, time.Second, "the task", inState(StateWorking))
+		time.Sleep(time.Second)
+		a.set("get", fakeError(-32603, "hiccup"))
+		for range 5 {
+			if s, err := w.Refresh(context.Background()); err == nil || s.Done {
+				t.Errorf("%s, %v", describeSnapshot(s), err)
+			}
+		}
+		a.set("get", nil)
+		if s, err := w.Refresh(context.Background()); err != nil || s.Trouble != "" {
+			t.Errorf("%s, %v", describeSnapshot(s), err)
+		}
+		a.set("get", fakeError(-32603, "hiccup"))
+		a.slow(5 * time.Second)
+		n := a.count("get")
+		waitFor(t, w, time.Minute, "the loss", isDone)
+		if n = a.count("get") - n; n < 3 {
+			t.Errorf("lost after %d refusals", n)
+		}
+	})
+}
+
+// While a stream stands, a poll beside it that fails means nothing.
+func TestStreamOutweighsFailedPolls(t *testing.T) {
+	following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
+		streams := streamsOf(a)
+		w := sendTo(t, f, askTask(""))
+		defer w.Close()
+		st := <-streams
+		st.push(taskNews("t1", StateWorking, ""))
+		s := waitFor(t, w, time.Second, "the task", inState(StateWorking))
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		if s, err := w.Next(ctx, s.Seq); err == nil {
+			t.Errorf("snapshot: %s", describeSnapshot(s))
+		}
+		if a.count("get") < 3 {
+			t.Errorf("%d polls", a.count("get"))
+		}
+		st.push(statusNews("t1", StateCompleted, ""))
+		waitFor(t, w, time.Second, "the end", isDone)
 	})
 }

@@ -185,6 +185,9 @@ func TestTerminalStateOnOpenStream(t *testing.T) {
 				if took := time.Since(start); took != tt.took {
 					t.Errorf("shown after %v, want %v", took, tt.took)
 				}
+				if odd := strings.HasPrefix(tt.name, "another"); odd != (len(s.Notes) == 1) {
+					t.Errorf("notes %q", s.Notes)
+				}
 				if !inState(StateCompleted)(s) || artifactText(s) != tt.text {
 					t.Errorf("snapshot: %s, text %q", describeSnapshot(s), artifactText(s))
 				}
