@@ -32,7 +32,7 @@ func Changes(before, after *Config) (added, changed, removed []string) {
 // error is an *Error without a place.
 func CheckListen(address string) error {
 	if wrong := listenRule(address); wrong != "" {
-		return &Error{[]Problem{{Path: "--listen", Message: quote(address) + " " + wrong}}}
+		return &Error{Problems: []Problem{{Path: "--listen", Message: quote(address) + " " + wrong}}}
 	}
 	return nil
 }

@@ -75,6 +75,19 @@ func corpus(t testing.TB, dir string) map[string][]byte {
 	return files
 }
 
+// A broken file tells the watcher what it waits for.
+func TestErrorNamesFiles(t *testing.T) {
+	t.Parallel()
+	_, err := parseTest("conf/f.json", `{"agents":{"a":{"url":"https://x","auth":{"type":"bearer","token":"${file:t}"}}},"tls":{"certFile":"cert.pem","keyFile":"gone.pem"}}`)
+	var e *Error
+	if !errors.As(err, &e) || len(e.Problems) != 2 || !cmp.Equal(e.Files, []string{"conf/cert.pem", "conf/gone.pem", "conf/t"}) {
+		t.Errorf("%#v", err)
+	}
+	if _, err := Parse("f.json", make([]byte, maxSize+1), nil, nil); err == nil || err.Error() != "f.json: the file is larger than 16 MiB; name a configuration file" {
+		t.Errorf("a huge file: %v", err)
+	}
+}
+
 // Every bad file has its exact messages in a golden file.
 func TestInvalidFiles(t *testing.T) {
 	t.Parallel()

@@ -158,7 +158,7 @@ func storeShape() object[Store] {
 			prop("path", text{expand: true, path: true}, func(s *Store) *string { return &s.Path },
 				"The file of the file store. Relative to this file.").like(`"handles.db"`),
 			prop("url", secret(storeURLRule), func(s *Store) *Secret { return &s.URL },
-				"The server of the redis store.").like(`"rediss://:${env:REDIS_PASSWORD}@cache.example.com:6380/0"`),
+				"The server of the redis store: Redis or Valkey from 7.0 on, not a cluster.").like(`"rediss://:${env:REDIS_PASSWORD}@cache.example.com:6380/0"`),
 		},
 	}
 }

@@ -17,7 +17,7 @@ const defaultHandleTTL = 15 * time.Minute
 func Load(path string) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &Error{[]Problem{{File: path, Message: fileTrouble(path, err, "name another with --config")}}}
+		return nil, &Error{Problems: []Problem{{File: path, Message: fileTrouble(path, err, "name another with --config")}}}
 	}
 	return Parse(path, data, os.LookupEnv, os.ReadFile)
 }
@@ -35,7 +35,7 @@ func Parse(name string, data []byte, env func(string) (string, bool), readFile f
 		readFile = func(string) ([]byte, error) { return nil, os.ErrNotExist }
 	}
 	if len(data) > maxSize {
-		return nil, &Error{[]Problem{{File: name, Message: "the file is larger than 16 MiB; this is not a configuration"}}}
+		return nil, &Error{Problems: []Problem{{File: name, Message: "the file is larger than 16 MiB; name a configuration file"}}}
 	}
 	c := &checker{
 		source: newSource(name, data), env: env, readFile: readFile,
@@ -46,15 +46,15 @@ func Parse(name string, data []byte, env func(string) (string, bool), readFile f
 		var bad *syntaxError
 		errors.As(err, &bad)
 		c.failAt(bad.offset, "", bad.message)
-		return nil, &Error{c.problems}
+		return nil, &Error{Problems: c.problems}
 	}
 	c.duplicates("", root)
 	cfg := &Config{Path: name}
 	declaration().read(c, "", root, cfg)
-	if len(c.problems) > 0 {
-		return nil, &Error{c.sorted()}
-	}
 	cfg.Files = slices.Sorted(maps.Keys(c.files))
+	if len(c.problems) > 0 {
+		return nil, &Error{Problems: c.sorted(), Files: cfg.Files}
+	}
 	return cfg, nil
 }
 

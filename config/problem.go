@@ -42,7 +42,12 @@ func (p Problem) String() string {
 
 // Error is a configuration that cannot be used. It has every problem, in the
 // order of the file, and at least one.
-type Error struct{ Problems []Problem }
+type Error struct {
+	Problems []Problem
+	// Files are the files that the text names, as in Config.Files, as far as
+	// it could be read: a missing one that appears may be the remedy.
+	Files []string
+}
 
 // Error returns one line for each problem.
 func (e *Error) Error() string {

@@ -40,7 +40,7 @@ func FromURLs(args []string) (*Config, error) {
 	}
 	problems = append(problems, nameAll(agents)...)
 	if len(problems) > 0 {
-		return nil, &Error{problems}
+		return nil, &Error{Problems: problems}
 	}
 	return Parse("", argumentFile(agents), nil, nil)
 }

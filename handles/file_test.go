@@ -362,3 +362,16 @@ func TestFileKeepsToItsBound(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkFileCreate has sixteen callers at once, who share fsyncs.
+func BenchmarkFileCreate(b *testing.B) {
+	tab := newTable(b, Options{Store: openTestFile(b, filepath.Join(b.TempDir(), "handles.db"))})
+	b.SetParallelism(8)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := tab.State(b.Context(), "ann", "billing", nil, 0); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

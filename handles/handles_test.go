@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 )
 
@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	if childMain() {
 		return
 	}
-	redis.SetLogger(quiet{})
+	SetRedisLogger(slog.New(slog.DiscardHandler))
 	goleak.VerifyTestMain(m)
 }
 

@@ -193,6 +193,7 @@ func BenchmarkLookup(b *testing.B) {
 		handles = append(handles, must[Entry](b)(tab.Task(b.Context(), "ann", "billing", "c", fmt.Sprint("t", i), i%2 == 0)).Handle)
 	}
 	b.ReportAllocs()
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
 			if _, err := tab.Lookup(b.Context(), KindTask, handles[i%len(handles)], "ann"); err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -416,6 +417,18 @@ func (r *Redis) unlock(key, token string) {
 
 // Close implements Store.
 func (r *Redis) Close() error { return r.db.Close() }
+
+// SetRedisLogger sends what the Redis client says of its own accord (servers
+// that do not answer) to log, at debug. The client has one log of a process,
+// on stderr unless told otherwise; whoever owns the process calls this once.
+func SetRedisLogger(log *slog.Logger) { redis.SetLogger(redisLog{log}) }
+
+type redisLog struct{ log *slog.Logger }
+
+// Printf implements the client's logging interface.
+func (l redisLog) Printf(ctx context.Context, format string, args ...any) {
+	l.log.DebugContext(ctx, fmt.Sprintf(format, args...))
+}
 
 // dialFunc opens a connection to the server.
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)

@@ -278,12 +278,6 @@ func TestRedisTroubles(t *testing.T) {
 	})
 }
 
-// quiet keeps the client's own log, which it has one of a process, out of the
-// tests' output.
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
-
 func TestOpenRedisErrors(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "localhost:6379", "http://user:hunter2@x", "redis://user:hunter2@127.0.0.1:99999999"} {
