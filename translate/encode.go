@@ -12,8 +12,7 @@ import (
 
 // AppendResult appends a CallToolResult for a revision. meta are further _meta
 // entries (serverInfo); an entry of the result with the same key wins. What
-// the revision does not know is left out or put in its own words (reference
-// mcp.md 4.5):
+// the revision does not know is left out or put in its own words:
 //
 //   - resultType stands on 2026-07-28 and later only
 //   - 2025-03-26 has no structuredContent and no resource_link: the link stands

@@ -16,8 +16,8 @@ import (
 const EnvelopeMetaKey = "a2agate/envelope"
 
 // answer collects what a result says, once, and renders it twice: as content
-// and as the envelope of DESIGN section 3. Each half holds the whole answer,
-// because clients show a model only one of them (reference P21).
+// and as the envelope (docs/protocol.md, "Results"). Each half holds the whole
+// answer, because clients show a model only one of them.
 type answer struct {
 	o      *Options
 	kind   string // "message", "task" or ""
@@ -204,7 +204,7 @@ func (a *answer) words(data int) string {
 	return b.String()
 }
 
-// envelope encodes the members in the order of DESIGN section 3.
+// envelope encodes the members in the order of docs/protocol.md.
 func (a *answer) envelope() json.RawMessage {
 	data := -1
 	if a.page == nil {

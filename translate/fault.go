@@ -65,7 +65,7 @@ func ResultFromFault(text string, o Options) Result {
 const faultChars = 2000
 
 // ErrorFromLost is the JSON-RPC error of a task that the gateway can no longer
-// reach (DESIGN section 3): -32603, with what the agent last said in data. The
+// reach: -32603, with what the agent last said in data. The
 // message alone says all, since some clients show nothing else. err may be nil.
 func ErrorFromLost(err *a2a.Error, o Options) *Error {
 	msg := upperFirst(o.title()) + " can no longer be asked about this task"

@@ -119,43 +119,53 @@ func fieldFromSchema(p member) (fd field, problem string) {
 	}
 	fd.title = oneLine(jsonText(at["title"]), labelSize)
 	fd.description = oneLine(jsonText(at["description"]), labelSize)
+	if problem = fd.readKind(at); problem != "" {
+		return fd, problem
+	}
+	fd.readDefault(at["default"])
+	return fd, ""
+}
+
+// readKind reads what belongs to the field's type.
+func (fd *field) readKind(at map[string]json.RawMessage) (problem string) {
 	switch fd.kind {
 	case "string":
-		if problem = fd.readChoices(at["enum"], at["enumNames"], at["oneOf"]); problem != "" {
-			return fd, problem
-		}
+		problem = fd.readChoices(at["enum"], at["enumNames"], at["oneOf"])
 		if fd.style == noOptions {
 			fd.readLimits(at, "minLength", "maxLength")
 			if f := jsonText(at["format"]); f == "email" || f == "uri" || f == "date" || f == "date-time" {
 				fd.limits = append(fd.limits, member{"format", at["format"]})
 			}
 		}
+		return problem
 	case "number", "integer":
 		fd.readLimits(at, "minimum", "maximum")
+		return ""
 	case "boolean":
+		return ""
 	case "array":
-		items, ok := orderedObject(at["items"])
-		if !ok {
-			return fd, "an array without a list of choices"
-		}
-		in := make(map[string]json.RawMessage, len(items))
-		for _, m := range items {
-			in[m.name] = m.value
-		}
-		if problem = fd.readChoices(in["enum"], nil, in["anyOf"]); problem != "" {
-			return fd, problem
-		}
-		if fd.style == noOptions {
-			return fd, "an array without a list of choices"
-		}
-		fd.readLimits(at, "minItems", "maxItems")
+		return fd.readItems(at)
 	case "":
-		return fd, "has no type"
-	default:
-		return fd, "type " + quoteName(fd.kind) + " is not a primitive"
+		return "has no type"
 	}
-	fd.readDefault(at["default"])
-	return fd, ""
+	return "type " + quoteName(fd.kind) + " is not a primitive"
+}
+
+// readItems reads a multiple choice, the only array that a form may have.
+func (fd *field) readItems(at map[string]json.RawMessage) (problem string) {
+	items, _ := orderedObject(at["items"])
+	in := make(map[string]json.RawMessage, len(items))
+	for _, m := range items {
+		in[m.name] = m.value
+	}
+	if problem = fd.readChoices(in["enum"], nil, in["anyOf"]); problem != "" {
+		return problem
+	}
+	if fd.style == noOptions {
+		return "an array without a list of choices"
+	}
+	fd.readLimits(at, "minItems", "maxItems")
+	return ""
 }
 
 func (fd *field) readLimits(at map[string]json.RawMessage, names ...string) {
@@ -286,55 +296,53 @@ func (fd *field) append(dst []byte, rev Revision) []byte {
 }
 
 func (fd *field) appendOptions(o *object, rev Revision) {
+	style := fd.style
+	if style == constTitle && rev < Rev20251125 {
+		style = enumNames
+	}
+	if fd.kind != "array" {
+		fd.appendChoices(o, style, "oneOf")
+		return
+	}
+	o.key("items")
+	items := newObject(o.dst)
+	if style == enumOnly {
+		items.str("type", "string")
+	}
+	fd.appendChoices(&items, style, "anyOf")
+	o.dst = items.end()
+}
+
+// appendChoices writes the choices in their style; titled names the keyword
+// of a list of {const, title}.
+func (fd *field) appendChoices(o *object, style optionStyle, titled string) {
+	if style == constTitle {
+		o.key(titled)
+		o.dst = append(o.dst, '[')
+		for i, op := range fd.options {
+			if i > 0 {
+				o.dst = append(o.dst, ',')
+			}
+			e := newObject(o.dst)
+			e.key("const")
+			e.dst = AppendString(e.dst, op.value)
+			e.key("title")
+			e.dst = AppendString(e.dst, op.title)
+			o.dst = e.end()
+		}
+		o.dst = append(o.dst, ']')
+		return
+	}
 	values := make([]string, len(fd.options))
 	titles := make([]string, len(fd.options))
 	for i, op := range fd.options {
 		values[i], titles[i] = op.value, op.title
 	}
-	style := fd.style
-	if style == constTitle && rev < Rev20251125 {
-		style = enumNames
-	}
-	list := o
-	var items object
-	if fd.kind == "array" {
-		o.key("items")
-		items = newObject(o.dst)
-		if style == enumOnly {
-			items.str("type", "string")
-		}
-		list = &items
-	}
-	switch style {
-	case constTitle:
-		if fd.kind == "array" {
-			list.key("anyOf")
-		} else {
-			list.key("oneOf")
-		}
-		list.dst = append(list.dst, '[')
-		for i, op := range fd.options {
-			if i > 0 {
-				list.dst = append(list.dst, ',')
-			}
-			e := newObject(list.dst)
-			e.key("const")
-			e.dst = AppendString(e.dst, op.value)
-			e.key("title")
-			e.dst = AppendString(e.dst, op.title)
-			list.dst = e.end()
-		}
-		list.dst = append(list.dst, ']')
-	case enumOnly, enumNames, noOptions:
-		list.key("enum")
-		list.dst = appendStrings(list.dst, values)
-		if style == enumNames {
-			list.key("enumNames")
-			list.dst = appendStrings(list.dst, titles)
-		}
-	}
-	if fd.kind == "array" {
-		o.dst = items.end()
+	o.key("enum")
+	o.dst = appendStrings(o.dst, values)
+	if style == enumNames {
+		o.key("enumNames")
+		o.dst = appendStrings(o.dst, titles)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // shown is what a program puts before its model of a result, as observed
-// (reference clients.md 2.0): all text it sees, joined.
+// : all text it sees, joined.
 type shown func(r Result) string
 
 func contentText(r Result, texts, media bool) string {
@@ -95,7 +95,7 @@ var programs = map[string]shown{
 }
 
 // Whatever a program drops, its model still has the answer, the status, the
-// handles and the links (P21).
+// handles and the links.
 func TestEitherHalfIsEnough(t *testing.T) {
 	for _, g := range loadGoldens(t) {
 		if g.options.Structured == StructuredData || g.options.Structured == StructuredAlways {
@@ -163,7 +163,7 @@ func (g *golden) essentials() []string {
 	}
 	if m := t.Status.Message; m != nil && m.Role == a2a.RoleAgent && t.Status.State != a2a.StateWorking {
 		for _, p := range m.Parts {
-			if g.name != "p18g_many_parts" {
+			if g.name != "once_many_parts" {
 				parts([]a2a.Part{p})
 			}
 		}
@@ -172,12 +172,14 @@ func (g *golden) essentials() []string {
 }
 
 // The user's own words, ids of the agent's and working chatter never come back
-// as an answer (P18).
+// as an answer.
 func TestNothingOfTheCallersOwn(t *testing.T) {
+	seen := 0
 	for _, g := range loadGoldens(t) {
-		if !strings.HasPrefix(g.name, "p18") {
+		if !strings.HasPrefix(g.name, "once_") {
 			continue
 		}
+		seen++
 		raw := string(AppendResult(nil, g.result(t), Rev20260728, nil))
 		for _, bad := range []string{"Who sent 4711?", "Looking…"} {
 			if strings.Contains(raw, bad) {
@@ -187,5 +189,7 @@ func TestNothingOfTheCallersOwn(t *testing.T) {
 		if n := strings.Count(contentText(g.result(t), true, true), "Acme sent it."); n != 1 {
 			t.Errorf("%s: the answer stands %d times", g.name, n)
 		}
+	}	if seen < 6 {
+		t.Fatalf("only %d golden files", seen)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // The longest tool names: clients put a prefix of their own in front and some
-// cut at 60 characters (reference P06).
+// cut at 60 characters.
 const (
 	AgentNameLen = 40
 	SkillNameLen = 50

@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-var p06 = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
+var everywhere = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
-// The names of P06, and that each depends on its alias alone.
+// Names that clients take, and that each depends on its alias alone.
 func TestAgentNames(t *testing.T) {
 	aliases := []string{"Zürich Finanz-Analyse & Reporting Assistant (v2) — interne Testumgebung", "Helper", "helper", "天気", "__", "mcp"}
 	names := NamesFromKeys(keysOf(aliases), nil)
 	seen := map[string]bool{}
 	for _, a := range aliases {
 		n := names[Key{Agent: a}]
-		if !p06.MatchString(n) || seen[n] {
+		if !everywhere.MatchString(n) || seen[n] {
 			t.Errorf("%q is called %q", a, n)
 		}
 		if n != ToolNameFromAlias(a) {

@@ -19,7 +19,7 @@ type StructuredPolicy string
 // The policies. The zero value is StructuredAuto.
 const (
 	// StructuredAuto leaves it out where an image or audio is inlined: some
-	// clients show nothing else when it is there (reference P21).
+	// clients show nothing else when it is there.
 	StructuredAuto   StructuredPolicy = "auto"
 	StructuredAlways StructuredPolicy = "always"
 	StructuredNever  StructuredPolicy = "never"

@@ -281,7 +281,7 @@ func rawText(b64 string) (string, bool) {
 	return CleanText(string(b)), true
 }
 
-// blockMeta says what the part was: DESIGN section 3 "Parts". The agent's own
+// blockMeta says what the part was (docs/protocol.md, "Parts"). The agent's own
 // context and task ids stay out, the handles stand for them.
 func blockMeta(p *a2a.Part, from origin, o *Options) json.RawMessage {
 	b := newObject(make([]byte, 0, 160))

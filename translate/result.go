@@ -25,7 +25,7 @@ func ResultFromMessage(m *a2a.Message, o Options) Result {
 
 // ResultFromTask renders a task as last seen: artifacts in the agent's order,
 // then the words of its last status where they add something. What the user
-// said never comes back, and what is said twice is shown once (reference P18).
+// said never comes back, and what is said twice is shown once.
 func ResultFromTask(t *a2a.Task, o Options) Result {
 	a := answer{o: &o, kind: "task"}
 	a.task(t)
@@ -34,7 +34,7 @@ func ResultFromTask(t *a2a.Task, o Options) Result {
 
 // ResultFromSnapshot renders what is known of a followed exchange at one
 // moment: the reply, the task, why there is neither, or that the agent works
-// on (reference P13). It never returns an empty answer.
+// on. It never returns an empty answer.
 func ResultFromSnapshot(s a2a.Snapshot, o Options) Result {
 	o.Notes = append(append([]string(nil), o.Notes...), s.Notes...)
 	switch {
@@ -203,8 +203,8 @@ func (a *answer) silence() string {
 	return who + " sent nothing."
 }
 
-// hintFromTask tells the caller what to do next with an open task (reference
-// P13, P14, P17).
+// hintFromTask tells the caller what to do next with an open task: wait,
+// answer, or sign in.
 func (a *answer) hintFromTask(t *a2a.Task) string {
 	switch a.status {
 	case StatusWorking:
@@ -259,7 +259,7 @@ func (a *answer) signInHint(st a2a.Status) string {
 	return s + "Never pass a password, token or key through a tool call."
 }
 
-// progressChars bounds a line of progress (reference P12).
+// progressChars bounds a line of progress.
 const progressChars = 200
 
 // ProgressFromStatus is the agent's word on how it stands, as one line of at
