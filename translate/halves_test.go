@@ -189,7 +189,8 @@ func TestNothingOfTheCallersOwn(t *testing.T) {
 		if n := strings.Count(contentText(g.result(t), true, true), "Acme sent it."); n != 1 {
 			t.Errorf("%s: the answer stands %d times", g.name, n)
 		}
-	}	if seen < 6 {
+	}
+	if seen < 6 {
 		t.Fatalf("only %d golden files", seen)
 	}
 }
