@@ -530,3 +530,41 @@ func TestUpdateWaitsNoLongerThanItsContext(t *testing.T) {
 		}
 	})
 }
+
+// slowStore is a Memory to which others are always quicker.
+type slowStore struct {
+	*Memory
+	swaps, touches int
+}
+
+func (s *slowStore) Swap(context.Context, uint64, Entry) (bool, error) { s.swaps++; return false, nil }
+
+// Touch lets the first entry expire between its look-up and its use.
+func (s *slowStore) Touch(ctx context.Context, e Entry, at time.Time) (bool, error) {
+	if s.touches++; s.touches == 1 {
+		return false, s.Delete(ctx, e.Handle)
+	}
+	return s.Memory.Touch(ctx, e, at)
+}
+
+func TestOthersAreQuicker(t *testing.T) {
+	t.Parallel()
+	s := &slowStore{Memory: NewMemory(Limits{})}
+	tab := newTable(t, Options{Store: s})
+	ctx := t.Context()
+	c := must[Entry](t)(tab.Context(ctx, "ann", "billing", "c1"))
+	// It expires just when it is used again: a new one, not an error.
+	again := must[Entry](t)(tab.Context(ctx, "ann", "billing", "c1"))
+	if again.Handle == c.Handle || again.Handle == "" {
+		t.Errorf("handles %q and %q", c.Handle, again.Handle)
+	}
+	// An update that never gets through ends, and says that the store is why.
+	err := tab.Update(ctx, again.Handle, func(*Entry) error { return nil })
+	wantCode(t, err, CodeStore)
+	if s.swaps != swapTries {
+		t.Errorf("%d tries", s.swaps)
+	}
+	if tab.TTL() != testTTL {
+		t.Errorf("TTL %s", tab.TTL())
+	}
+}
