@@ -59,6 +59,20 @@ func AsksFromStatus(st a2a.Status) []Ask {
 	return nil
 }
 
+// AsksFromTask is AsksFromStatus for a task, which also finds the question in
+// the history where the agent put it there and left the status without words.
+func AsksFromTask(t *a2a.Task) []Ask { return AsksFromStatus(spokenStatus(t)) }
+
+// spokenStatus is the task's status with the words that an answer shows for
+// it: its own message, else the agent's last turn.
+func spokenStatus(t *a2a.Task) a2a.Status {
+	st := t.Status
+	if st.State.Interrupted() && (st.Message == nil || st.Message.Role == a2a.RoleUser || len(st.Message.Parts) == 0) {
+		st.Message = lastWord(t)
+	}
+	return st
+}
+
 func urlAsks(asks []Ask) []Ask {
 	var urls []Ask
 	for _, a := range asks {

@@ -77,7 +77,7 @@ func isSchemeByte(c byte) bool {
 // AuthURLFromStatus is where the user signs in: the first http(s) url of a url
 // part of the status, else of its text; "" for none.
 func AuthURLFromStatus(st a2a.Status) string {
-	if st.Message == nil {
+	if st.Message == nil || st.Message.Role == a2a.RoleUser {
 		return ""
 	}
 	for i := range st.Message.Parts {

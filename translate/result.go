@@ -119,7 +119,7 @@ func (a *answer) addStatus(t *a2a.Task) {
 		m = nil // an agent that echoes the caller's own words
 	}
 	if m == nil || len(m.Parts) == 0 {
-		if len(a.pieces) > 0 && a.status != StatusInputRequired {
+		if len(a.pieces) > 0 && !a.state.Interrupted() {
 			return
 		}
 		if m = lastWord(t); m == nil {
@@ -210,9 +210,9 @@ func (a *answer) hintFromTask(t *a2a.Task) string {
 	case StatusWorking:
 		return a.workingHint(or(ProgressFromStatus(t.Status), a.progress))
 	case StatusInputRequired:
-		return a.questionHint(t.Status)
+		return a.questionHint(spokenStatus(t))
 	case StatusAuthRequired:
-		return a.signInHint(t.Status)
+		return a.signInHint(spokenStatus(t))
 	case StatusCompleted, StatusFailed, StatusRejected, StatusCancelled:
 	}
 	return ""

@@ -73,7 +73,7 @@ func splitWords(s string) string {
 // looks like a secret.
 func secretStatus(st a2a.Status) bool {
 	m := st.Message
-	if m == nil {
+	if m == nil || m.Role == a2a.RoleUser {
 		return false
 	}
 	for i := range m.Parts {
