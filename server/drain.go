@@ -63,8 +63,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		ReadHeaderTimeout: s.o.Limits.HeaderTime,
 		IdleTimeout:       s.o.Limits.IdleTime,
 		MaxHeaderBytes:    s.o.Limits.HeaderBytes,
-		// It stands at the start of each request; every later write has its own.
-		WriteTimeout: s.o.Pace.Write,
+		// It counts from the start of each request; every later write has its own.
+		WriteTimeout: s.o.Limits.BodyTime + s.o.Pace.Write,
 		BaseContext:  func(net.Listener) context.Context { return s.base },
 		ErrorLog:     slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
@@ -124,6 +124,6 @@ func (s *Server) shutDown(srv *http.Server) {
 
 // abandon answers for a call that does not end.
 func (s *stream) abandon() {
-	s.finish(http.StatusOK, appendError(nil, s.id, &translate.Error{
-		Code: translate.CodeInternal, Message: "the gateway is shutting down and the call did not end in time"}))
+	s.end(http.StatusOK, appendError(nil, s.id, &translate.Error{
+		Code: translate.CodeInternal, Message: "the gateway is shutting down and the call did not end in time"}), true)
 }

@@ -151,6 +151,12 @@ func (s *stream) opened() bool {
 // finish writes the answer and returns when it is written or cannot be. Only
 // the first answer counts. opened tells whether it went out on a stream.
 func (s *stream) finish(status int, msg []byte) (opened bool) {
+	return s.end(status, msg, false)
+}
+
+// end is finish; flush is for an answer whose handler will not return to have
+// it sent.
+func (s *stream) end(status int, msg []byte, flush bool) (opened bool) {
 	s.mu.Lock()
 	if s.final == nil {
 		s.final, s.status = msg, status
@@ -161,7 +167,7 @@ func (s *stream) finish(status int, msg []byte) (opened bool) {
 	if s.state == streamWaiting {
 		s.state = streamOver
 		defer s.mu.Unlock()
-		if s.timer != nil && time.Since(s.lane.started) > quickAnswer {
+		if began := s.lane.started; !began.IsZero() && time.Since(began) > quickAnswer {
 			s.extend()
 		}
 		if !s.json && s.status == http.StatusOK {
@@ -169,6 +175,9 @@ func (s *stream) finish(status int, msg []byte) (opened bool) {
 			return true
 		}
 		writeJSON(s.w, s.status, s.final)
+		if flush {
+			_ = http.NewResponseController(s.w).Flush() // the connection is closed next either way
+		}
 		return false
 	}
 	s.kick()
@@ -345,16 +354,11 @@ func appendEvent(dst, msg []byte) []byte {
 	return append(dst, "\n\n"...)
 }
 
-// smallAnswer is what net/http buffers and counts by itself.
-const smallAnswer = 2048
-
 // writeJSON writes a JSON answer.
 func writeJSON(w http.ResponseWriter, status int, msg []byte) {
 	h := w.Header()
 	h["Content-Type"] = jsonType
-	if len(msg) >= smallAnswer {
-		h["Content-Length"] = []string{strconv.Itoa(len(msg))}
-	}
+	h["Content-Length"] = []string{strconv.Itoa(len(msg))}
 	w.WriteHeader(status)
 	_, _ = w.Write(msg) // a client that is gone needs no answer
 }
