@@ -327,6 +327,9 @@ func (a *Agent) observe(x Exchange) {
 	case x.Cause == CauseDial || x.Cause == CauseDNS || x.Cause == CauseTLS:
 		a.ReportDown("the last call could not connect to " + a.callHost())
 	}
+	if x.works() {
+		a.revisit()
+	}
 	if a.cfg.Observe != nil {
 		a.cfg.Observe(x)
 	}
