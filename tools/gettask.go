@@ -48,7 +48,7 @@ func (x *exchange) look(ctx context.Context) (a2a.Snapshot, *translate.Outcome) 
 	}
 	watch, err := inv.agent.Follow.Task(ctx, x.task.TaskID, x.task.ContextID)
 	if err != nil {
-		out := inv.failure(err)
+		out := x.unreachable(ctx, err)
 		return a2a.Snapshot{}, &out
 	}
 	defer watch.Close()
@@ -220,7 +220,7 @@ func (inv *invocation) cancelTask(ctx context.Context) translate.Outcome {
 	}
 	watch, err := inv.agent.Follow.Task(ctx, x.task.TaskID, x.task.ContextID)
 	if err != nil {
-		return inv.failure(err)
+		return x.unreachable(ctx, err)
 	}
 	defer watch.Close()
 	return x.cancelOn(ctx, watch)

@@ -109,7 +109,8 @@ func (x *exchange) unanswered(ctx context.Context, watch *a2a.Watch, s a2a.Snaps
 	tctx, cancel := tidy(ctx)
 	defer cancel()
 	inv := x.inv
-	if x.task.Handle != "" {
+	if x.task.Handle != "" { // a message to a task, whose handle finds the answer
+		watch.Keep(inv.st.opts.HandleTTL)
 		watch.Close()
 		return x.answer(ctx, s)
 	}

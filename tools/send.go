@@ -255,6 +255,9 @@ func (x *exchange) round(ctx context.Context, began time.Time) (out translate.Ou
 	if end == endTask {
 		return x.becomeTask(ctx, watch, snap), false
 	}
+	if !known(snap) {
+		return x.unanswered(ctx, watch, snap), false
+	}
 	defer watch.Close()
 	if x.refused(ctx, snap) {
 		return out, true
@@ -264,9 +267,6 @@ func (x *exchange) round(ctx context.Context, began time.Time) (out translate.Ou
 	}
 	if !settled(snap) {
 		watch.Keep(x.inv.st.opts.HandleTTL)
-		if snap.Task == nil && snap.Message == nil {
-			return x.unanswered(ctx, watch, snap), false
-		}
 	}
 	return x.answer(ctx, snap), false
 }

@@ -77,19 +77,20 @@ func (w *wait) run(ctx context.Context) (a2a.Snapshot, ending) {
 		if w.becomes != nil && !graceOver && w.grace.Before(next) {
 			next = w.grace
 		}
-		snap = w.next(ctx, snap, next)
+		var waits bool
+		if snap, waits = w.next(ctx, snap, next); !waits {
+			return snap, endBudget
+		}
 	}
 }
 
-// next waits for a change until at the latest.
-func (w *wait) next(ctx context.Context, snap a2a.Snapshot, at time.Time) a2a.Snapshot {
+// next waits for a change until at the latest. waits is false when waiting
+// brings nothing any more, because the follower has ended.
+func (w *wait) next(ctx context.Context, snap a2a.Snapshot, at time.Time) (now a2a.Snapshot, waits bool) {
 	bounded, cancel := context.WithDeadline(ctx, at)
 	defer cancel()
 	changed, err := w.watch.Next(bounded, snap.Seq)
-	if err != nil {
-		return w.watch.Now()
-	}
-	return changed
+	return changed, err == nil || bounded.Err() != nil || w.until(changed)
 }
 
 func (w *wait) firstOnce() {
