@@ -213,12 +213,13 @@ func (x *exchange) lose(e *Error) {
 // streams reports whether a stream that the agent has accepted is open.
 func (x *exchange) streams() bool { return x.src != nil && x.src.open }
 
-// stopSource detaches and closes the stream or send in flight.
+// stopSource detaches and closes the stream or send in flight. One whose event
+// brought the end is closed by its own reader.
 func (x *exchange) stopSource() {
-	if x.src != nil {
+	if x.src != nil && !x.src.inHand {
 		x.later(x.src.stop)
-		x.src = nil
 	}
+	x.src = nil
 }
 
 // heardFrom notes that the agent answered: what stood in the way is over.

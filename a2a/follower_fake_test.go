@@ -353,6 +353,13 @@ func (s *streamFake) isClosed() bool {
 	return s.closed > 0
 }
 
+// left returns how many events nobody has read.
+func (s *streamFake) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.events)
+}
+
 func fakeError(code int, msg string) *Error {
 	return &Error{Cause: CauseAgent, Code: code, Message: msg}
 }
@@ -410,7 +417,7 @@ func following(t *testing.T, streaming bool, edit func(*FollowerOptions), test f
 		defer stop()
 		synctest.Wait()
 		test(t, a, f)
-		synctest.Wait()
+		time.Sleep(time.Second) // streams are read to their end
 		if c := f.Counts(); c != (FollowerCounts{}) {
 			t.Errorf("with all watches closed, the follower still has %+v", c)
 		}

@@ -31,6 +31,7 @@ type source struct {
 	stopped bool
 	// The rest is owned by exchange.mu.
 	open   bool // the agent has accepted: events may come
+	inHand bool // one of its events is being folded
 	opened time.Time
 	news   int // events that came
 }
@@ -268,8 +269,23 @@ func (f *Follower) read(s *source, st EventStream) {
 			return
 		}
 		if !s.deliver(ev, viaStream) {
+			f.drain(s, st)
 			return
 		}
+	}
+}
+
+// drain reads a stream whose last word has been taken to its end, if that
+// comes within the grace: only then can its connection be used again. The
+// goroutine is read's, and the timer ends with it.
+func (f *Follower) drain(s *source, st EventStream) {
+	late := time.AfterFunc(f.o.Grace, s.stop)
+	defer late.Stop()
+	for err := error(nil); err == nil; {
+		err = f.guarded("stream", func() error {
+			_, err := st.Next()
+			return err
+		})
 	}
 }
 
@@ -354,7 +370,8 @@ func (s *source) deliver(ev Event, from via) bool {
 	}
 	now := time.Now()
 	s.news++
-	s.open = true
+	s.open, s.inHand = true, true
+	defer func() { s.inHand = false }()
 	if s.send && x.taskID == "" {
 		x.firstAnswer(s, ev, from)
 	} else {
@@ -369,9 +386,8 @@ func (s *source) deliver(ev Event, from via) bool {
 	y := s.x.Load()
 	if y == x {
 		x.replan(now)
-		return x.src == s
 	}
-	return true
+	return y.src == s // y, where it is another, stays locked until x is not
 }
 
 // ended says that the source will bring no more; err is nil after a unary

@@ -110,6 +110,35 @@ func TestDirectMessage(t *testing.T) {
 	}
 }
 
+// A connection can only be used again when its stream has been read to the
+// end.
+func TestStreamIsReadToItsEnd(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
+			streams := streamsOf(a)
+			w := sendTo(t, f, askTask(""))
+			st := <-streams
+			st.push(Event{Message: fakeMessage("hello")}, Event{Message: fakeMessage("and more")})
+			waitFor(t, w, time.Second, "the message", isDone)
+			w.Close()
+			if ends {
+				st.end(io.EOF)
+			}
+			synctest.Wait()
+			if st.isClosed() != ends {
+				t.Errorf("the stream ends: %v, is closed: %v", ends, st.isClosed())
+			}
+			if left := st.left(); left != 0 {
+				t.Errorf("%d events were not read", left)
+			}
+			time.Sleep(300 * time.Millisecond)
+			if !st.isClosed() {
+				t.Error("the stream is still open")
+			}
+		})
+	}
+}
+
 func TestStreamToTheEnd(t *testing.T) {
 	following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
 		streams := streamsOf(a)
@@ -191,11 +220,11 @@ func TestTerminalStateOnOpenStream(t *testing.T) {
 				if !inState(StateCompleted)(s) || artifactText(s) != tt.text {
 					t.Errorf("snapshot: %s, text %q", describeSnapshot(s), artifactText(s))
 				}
-				synctest.Wait()
+				st.push(statusNews("t1", StateFailed, "")) // too late
+				time.Sleep(300 * time.Millisecond)
 				if !st.isClosed() {
 					t.Error("the stream is still open")
 				}
-				st.push(statusNews("t1", StateFailed, "")) // too late
 				synctest.Wait()
 				if now := w.Now(); now.Seq != s.Seq || !inState(StateCompleted)(now) {
 					t.Errorf("the end changed: %s", describeSnapshot(now))
@@ -581,7 +610,7 @@ func TestPanicInFolding(t *testing.T) {
 		if !errors.As(s.Err, &e) || e.Cause != CauseProtocol || s.Lost {
 			t.Errorf("snapshot: %s", describeSnapshot(s))
 		}
-		synctest.Wait()
+		time.Sleep(300 * time.Millisecond)
 		if !st.isClosed() {
 			t.Error("the stream is still open")
 		}
