@@ -147,7 +147,7 @@ func (x *exchange) answer(ctx context.Context, status func(Answer) int) {
 }
 
 // maxPooled keeps one large answer from staying in memory for ever.
-const maxPooled = 64 << 10
+const maxPooled = 256 << 10
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 

@@ -226,26 +226,39 @@ func (s *scanner) str() json.RawMessage {
 		s.fail()
 		return nil
 	}
-	for i := s.pos + 1; i < len(s.buf); i++ {
-		switch c := s.buf[i]; {
-		case c == '"':
+	buf := s.buf
+	for i := s.pos + 1; i < len(buf); i++ {
+		c := buf[i]
+		if plain[c] {
+			continue
+		}
+		switch c {
+		case '"':
 			s.pos = i + 1
-			return s.buf[start:s.pos:s.pos]
-		case c < 0x20:
-			s.fail()
-			return nil
-		case c == '\\':
-			n := escapeLen(s.buf[i:])
+			return buf[start:s.pos:s.pos]
+		case '\\':
+			n := escapeLen(buf[i:])
 			if n == 0 {
 				s.fail()
 				return nil
 			}
 			i += n - 1
+		default: // a raw control character
+			s.fail()
+			return nil
 		}
 	}
 	s.fail()
 	return nil
 }
+
+// plain are the bytes that mean nothing special inside a string.
+var plain = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= 0x20 && c != '"' && c != '\\'
+	}
+	return t
+}()
 
 // escapeLen is the length of the escape sequence b starts with, 0 if it is none.
 func escapeLen(b []byte) int {
