@@ -128,7 +128,7 @@ func (s *Service) deriveQuestion(ctx context.Context, r *record, entry handles.E
 	if question == r.memo.Answered {
 		return
 	}
-	asks := translate.AsksFromStatus(snap.Task.Status)
+	asks := translate.AsksFromTask(snap.Task)
 	if len(asks) == 0 || !askable(asks, c) {
 		s.settleWith(ctx, r, entry, translate.TaskCompleted, snap)
 		return

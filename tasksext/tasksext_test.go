@@ -63,6 +63,7 @@ func TestWorkingTaskChangesNothingWhilePolled(t *testing.T) {
 	inWorld(t, fixtures.Options{}, func(w *world) {
 		t := w.t
 		id := w.start("slow 60")
+		time.Sleep(time.Second)
 		first := w.get(w.call(id))
 		time.Sleep(10 * time.Second)
 		second := w.get(w.call(id))
