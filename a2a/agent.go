@@ -112,7 +112,8 @@ type Agent struct {
 
 // cardFlight is one discovery that all who need it wait for.
 type cardFlight struct {
-	done   chan struct{}
+	done   chan struct{} // closed when its outcome can be read
+	over   chan struct{} // closed when OnChange has been told too
 	cancel context.CancelFunc
 }
 

@@ -23,7 +23,8 @@ type AgentConfig struct {
 	URL      string
 	CardURL  string
 	CardPath string
-	// Protocol and Binding override the card; "" leaves the choice to it.
+	// Protocol and Binding override the card; "" or auto leaves the choice to
+	// it. They are read as generously as in a card ("1", "http+json").
 	Protocol Version
 	Binding  Binding
 	// URLPolicy is "" for auto.
@@ -85,16 +86,7 @@ func (cfg *AgentConfig) check() (agentSetup, error) {
 	if !aliasPattern.MatchString(cfg.Alias) {
 		add(fmt.Errorf("alias %q is not 1 to 64 letters, digits, _ or -", plainLine(cfg.Alias, 80)))
 	}
-	switch cfg.Protocol {
-	case "", V10, V03:
-	default:
-		add(fmt.Errorf("protocol %q is none of auto, 1.0, 0.3", plainLine(string(cfg.Protocol), 40)))
-	}
-	switch cfg.Binding {
-	case "", JSONRPC, REST:
-	default:
-		add(fmt.Errorf("binding %q is none of auto, JSONRPC, HTTP+JSON", plainLine(string(cfg.Binding), 40)))
-	}
+	add(cfg.readOverrides())
 	switch cfg.URLPolicy {
 	case "", PolicyAuto, PolicyCard, PolicyConfigured:
 	default:
@@ -128,6 +120,26 @@ func (cfg *AgentConfig) check() (agentSetup, error) {
 		TLS: cfg.tlsConfig(), Proxy: cfg.Proxy,
 	})
 	return s, err
+}
+
+// readOverrides brings Protocol and Binding to their one spelling.
+func (cfg *AgentConfig) readOverrides() error {
+	var problems []error
+	if protocol := string(cfg.Protocol); protocol == "" || strings.EqualFold(protocol, "auto") {
+		cfg.Protocol = ""
+	} else if version, exact, _ := versionFrom(protocol, false); exact {
+		cfg.Protocol = version
+	} else {
+		problems = append(problems, fmt.Errorf("protocol %q is none of auto, 1.0, 0.3", plainLine(protocol, 40)))
+	}
+	if binding := string(cfg.Binding); binding == "" || strings.EqualFold(binding, "auto") {
+		cfg.Binding = ""
+	} else if known, ok := bindingFrom(binding); ok {
+		cfg.Binding = known
+	} else {
+		problems = append(problems, fmt.Errorf("binding %q is none of auto, JSONRPC, HTTP+JSON", plainLine(binding, 40)))
+	}
+	return errors.Join(problems...)
 }
 
 func (cfg *AgentConfig) tlsConfig() *tls.Config {

@@ -37,10 +37,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.mu.Unlock()
 		if f != nil {
 			select {
-			case <-f.done:
+			case <-f.over:
 			case <-ctx.Done():
 				f.cancel()
-				<-f.done
+				<-f.over
 				return nil
 			}
 			a.mu.Lock()
@@ -70,10 +70,11 @@ func (a *Agent) startLocked() *cardFlight {
 		return a.flight
 	}
 	ctx, cancel := context.WithTimeoutCause(a.ctx, discoveryRounds*a.cfg.Timeouts.Header, errHeaderTimeout)
-	f := &cardFlight{done: make(chan struct{}), cancel: cancel}
+	f := &cardFlight{done: make(chan struct{}), over: make(chan struct{}), cancel: cancel}
 	a.flight = f
 	last := a.cached
 	a.flights.Go(func() {
+		defer close(f.over)
 		defer cancel()
 		started := time.Now()
 		found := a.discover(ctx, last)

@@ -9,6 +9,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -80,6 +82,19 @@ func TestNewAgentNamesEveryProblem(t *testing.T) {
 	} {
 		if _, err := NewAgent(*cfg); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
+func TestOverrideSpellings(t *testing.T) {
+	for _, tt := range []struct {
+		protocol, binding Version
+		wantV             Version
+		wantB             Binding
+	}{{"auto", "Auto", "", ""}, {"1", "http+json", V10, REST}, {"v1.0.1", "json-rpc", V10, JSONRPC}, {"0.2.6", "REST", V03, REST}} {
+		a := newAgent(t, AgentConfig{URL: "http://agent.test", Protocol: tt.protocol, Binding: Binding(tt.binding)})
+		if a.cfg.Protocol != tt.wantV || a.cfg.Binding != tt.wantB {
+			t.Errorf("%q %q read as %q %q", tt.protocol, tt.binding, a.cfg.Protocol, a.cfg.Binding)
 		}
 	}
 }
@@ -739,12 +754,13 @@ func TestTokenOutlivesARefresh(t *testing.T) {
 func TestLogHoldsNoSecret(t *testing.T) {
 	s := newCardServer(t)
 	s.on("/a"+current, serve(401, "", ""))
-	var log bytes.Buffer
+	var logged bytes.Buffer
 	a := newAgent(t, AgentConfig{URL: s.URL + "/a?key=s3cr3t-query", Authorizer: auth(t, credential.Spec{Type: "apikey", Key: credential.NewSecret("s3cr3t-key"), In: "query", Name: "k"}),
-		Headers: http.Header{"X-Token": {"s3cr3t-header"}}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		Headers: http.Header{"X-Token": {"s3cr3t-header"}}, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	_, err := a.FetchCard(t.Context())
-	shown := fmt.Sprintf("%s %v %+v %+v", log.String(), err, a.Status(), a.Attempts())
-	if len(log.String()) == 0 || strings.Contains(shown, "s3cr3t") {
+	a.Close() // waits for the log
+	shown := fmt.Sprintf("%s %v %+v %+v", logged.String(), err, a.Status(), a.Attempts())
+	if len(logged.String()) == 0 || strings.Contains(shown, "s3cr3t") {
 		t.Errorf("shown: %s", shown)
 	}
 	attempts := a.Attempts()
@@ -816,6 +832,7 @@ func TestMTLSAgent(t *testing.T) {
 		serveCard("https://"+r.Host+"/")(w, r)
 	}))
 	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	defer s.Close()
 	dir := t.TempDir()

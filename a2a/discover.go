@@ -95,6 +95,10 @@ func (p *cardPlace) addExplicit(base, path, query, cardPath string) error {
 	if strings.Contains(cardPath, "://") {
 		return fmt.Errorf("cardPath: %q is neither a path nor an http(s) URL", plainLine(cardPath, 200))
 	}
+	if _, err := url.Parse(base + "/" + cardPath); err != nil {
+		return fmt.Errorf("cardPath: %q is not a valid path", plainLine(cardPath, 200))
+	}
+	cardPath, _, _ = strings.Cut(cardPath, "#")
 	if strings.Contains(cardPath, "?") {
 		query = ""
 	}

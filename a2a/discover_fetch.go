@@ -249,6 +249,10 @@ func (f *cardFetcher) get(ctx context.Context, v cardVariant, last *cachedCard) 
 		trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
 		resp, err := f.http.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 		if err != nil {
+			var outer *url.Error
+			if errors.As(err, &outer) {
+				err = outer.Err // its text has the URL, and so the key in a query
+			}
 			answer.err = netError(trip{ctx: ctx, host: hostPort(target), started: started, connected: connected.Load()}, err)
 			return answer
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -635,4 +636,32 @@ func TestAuthOnCard(t *testing.T) {
 			t.Errorf("%s %s: sent %q, want %q", tt.path, tt.mode, sent, tt.want)
 		}
 	}
+}
+
+// FuzzLocate: no configured address makes discovery panic; every candidate can
+// be asked, and lies on the origin of the agent unless a cardPath names another.
+func FuzzLocate(f *testing.F) {
+	f.Add("http://a.test/x/?k=v", "", "card.json")
+	f.Add("", "https://a.test/card.json#x", "")
+	f.Add("http://[::1]:80//", "", "/../x?y")
+	f.Add("http://a.test", "", "http://b.test/c")
+	f.Fuzz(func(t *testing.T, raw, cardURL, cardPath string) {
+		place, err := locate(raw, cardURL, cardPath)
+		if err != nil {
+			return
+		}
+		if len(place.candidates) == 0 || place.agent == nil || place.agent.User != nil {
+			t.Fatalf("located nothing: %+v", place)
+		}
+		for _, c := range place.candidates {
+			u, err := url.Parse(c.url)
+			if err != nil || u.User != nil {
+				t.Fatalf("candidate %q: %v", c.url, err)
+			}
+			if !isAbsoluteHTTP(cardPath) && !originOf(u).same(originOf(place.agent)) {
+				t.Fatalf("candidate %q is not on %s", c.url, originOf(place.agent))
+			}
+			_ = showURL(c.url)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -65,7 +66,7 @@ func validPort(port string) bool {
 	if port == "" {
 		return true
 	}
-	n, err := net.LookupPort("tcp", port)
+	n, err := strconv.ParseUint(port, 10, 16)
 	return err == nil && n > 0
 }
 

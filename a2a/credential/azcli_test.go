@@ -166,3 +166,16 @@ func TestAzCLIResourceFromScopes(t *testing.T) {
 		}
 	}
 }
+
+// FuzzAzToken: whatever az prints, a token that is accepted can stand in a
+// header.
+func FuzzAzToken(f *testing.F) {
+	f.Add(`{"accessToken":"A","expires_on":1,"expiresOn":"2026-01-02 03:04:05.000000"}`)
+	f.Add(`{"accessToken":7}`)
+	f.Fuzz(func(t *testing.T, out string) {
+		got, err := parseAzToken([]byte(out), time.Now())
+		if err == nil && headerSecret("token", got.value) != "" {
+			t.Fatalf("accepted %q", out)
+		}
+	})
+}
