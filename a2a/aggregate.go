@@ -13,8 +13,8 @@ const (
 	maxArtifacts = 4096
 	// maxTextJoins is the number of parts up to which text deltas are joined;
 	// longer artifacts keep their part list.
-	maxTextJoins = 1024
-	maxSpoken    = 256
+	maxTextJoins = 256
+	maxSpoken    = 128
 	maxNotes     = 32
 )
 
@@ -382,7 +382,7 @@ func (as *assembly) push(p Part) {
 func (as *assembly) join(text string) {
 	last := len(as.parts) - 1
 	if !as.owned || as.shared {
-		as.parts = append(make([]Part, 0, last+4), as.parts...)
+		as.parts = slices.Clone(as.parts)
 		as.owned, as.shared = true, false
 	}
 	if as.tail == nil {

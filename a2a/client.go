@@ -1,10 +1,12 @@
 package a2a
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -76,7 +78,7 @@ type Client struct {
 	origin *url.URL // the configured origin, nil when unknown
 	slots  chan struct{}
 	nextID atomic.Int64
-	bodies sync.Pool // *bytes.Buffer
+	bodies sync.Pool // *replyBuffer
 	idle   idlePurge
 	// activated are the extensions that the agent last said it uses.
 	activated atomic.Pointer[[]string]
@@ -186,14 +188,27 @@ func (c *Client) ActivatedExtensions() []string {
 // Send sends a message and returns the agent's Task or Message
 // (specification 1.0.1, 3.1.1).
 func (c *Client) Send(ctx context.Context, req SendRequest) (Event, error) {
-	op := &operation{kind: opSend, send: &req, trace: req.Trace}
+	return c.event(ctx, &operation{kind: opSend, send: &req, trace: req.Trace})
+}
+
+// GetTask reads a task (specification 1.0.1, 3.1.3).
+func (c *Client) GetTask(ctx context.Context, taskID string, historyLength *int) (*Task, error) {
+	ev, err := c.event(ctx, &operation{kind: opGet, taskID: taskID, history: historyLength})
+	return ev.Task, err
+}
+
+// CancelTask asks the agent to cancel a task (specification 1.0.1, 3.1.5). It
+// does not wait for a place among MaxConcurrent: it is what frees one.
+func (c *Client) CancelTask(ctx context.Context, taskID string) (*Task, error) {
+	ev, err := c.event(ctx, &operation{kind: opCancel, taskID: taskID})
+	return ev.Task, err
+}
+
+// event runs an operation whose answer is a Task or, for a send, a Message.
+func (c *Client) event(ctx context.Context, op *operation) (Event, error) {
 	var ev Event
-	err := c.unary(ctx, op, func(rt *roundTrip, body []byte) error {
-		var err error
-		ev, err = rt.decoder().event(body)
-		if err == nil {
-			err = settleEvent(&ev)
-		}
+	err := c.unary(ctx, op, func(rt *roundTrip, body []byte) (err error) {
+		ev, err = rt.event(body)
 		return err
 	})
 	if err != nil {
@@ -202,37 +217,55 @@ func (c *Client) Send(ctx context.Context, req SendRequest) (Event, error) {
 	return ev, nil
 }
 
-// GetTask reads a task (specification 1.0.1, 3.1.3).
-func (c *Client) GetTask(ctx context.Context, taskID string, historyLength *int) (*Task, error) {
-	return c.task(ctx, &operation{kind: opGet, taskID: taskID, history: historyLength})
-}
-
-// CancelTask asks the agent to cancel a task (specification 1.0.1, 3.1.5). It
-// does not wait for a place among MaxConcurrent: it is what frees one.
-func (c *Client) CancelTask(ctx context.Context, taskID string) (*Task, error) {
-	return c.task(ctx, &operation{kind: opCancel, taskID: taskID})
-}
-
-func (c *Client) task(ctx context.Context, op *operation) (*Task, error) {
-	var task *Task
-	err := c.unary(ctx, op, func(rt *roundTrip, body []byte) error {
-		ev, err := rt.decoder().event(body)
-		if err != nil {
-			return err
+// event decodes a unary answer. Agents that answer with a stream all the same
+// have its events folded.
+func (rt *roundTrip) event(body []byte) (Event, error) {
+	ev, err := rt.decoder().event(body)
+	if errors.Is(err, errNotJSON) && strings.IndexByte(":deir", firstByte(body)) >= 0 {
+		if folded, ferr := rt.foldEvents(body); !errors.Is(ferr, errNotJSON) {
+			ev, err = folded, ferr
 		}
-		if ev.Message != nil {
-			return errNoTask
-		}
-		if err := settleEvent(&ev); err != nil {
-			return err
-		}
-		task = ev.Task
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	return task, nil
+	switch {
+	case err != nil:
+		return Event{}, err
+	case ev.Message != nil && rt.op.task():
+		return Event{}, errNoTask
+	}
+	return ev, settleEvent(&ev)
+}
+
+// foldEvents reads a unary answer that is an event stream.
+func (rt *roundTrip) foldEvents(body []byte) (Event, error) {
+	events := newSSEEvents(nil, bytes.NewReader(body), len(body)+1)
+	agg := NewAggregate(rt.c.o.Limits.ReplyBytes)
+	for {
+		_, data, err := events.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return Event{}, err
+		}
+		if data = bytes.TrimSpace(data); len(data) == 0 || string(data) == "[DONE]" {
+			continue
+		}
+		ev, err := rt.decoder().event(data)
+		if err != nil {
+			return Event{}, err
+		}
+		if err := agg.Add(ev); err != nil {
+			return Event{}, err
+		}
+	}
+	agg.note("the agent answered with a stream where a single answer was asked for")
+	switch {
+	case agg.Message() != nil:
+		return Event{Message: agg.Message(), Notes: agg.Notes()}, nil
+	case agg.Task() != nil:
+		return Event{Task: agg.Task(), Notes: agg.Notes()}, nil
+	}
+	return Event{}, errNotJSON
 }
 
 // settleEvent makes a unary answer a Task or a Message: an update stands for

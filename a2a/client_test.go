@@ -213,6 +213,27 @@ func TestExtensions(t *testing.T) {
 	})
 }
 
+// An agent that answers a send with a stream is understood all the same.
+func TestUnaryAnsweredByStream(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		if r.RPC == "GetTask" {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "data: half\n\n")
+			return
+		}
+		sseReply(w, r, taskWorking, textDelta, textDelta, statusDone)
+	})
+	c := agent.client(V10, JSONRPC)
+	ev, err := c.Send(testContext(t), hello())
+	if err != nil || ev.Task == nil || ev.Task.Status.State != StateCompleted || show(ev.Task) != "a1[xx]" || len(ev.Notes) == 0 {
+		t.Errorf("%+v %v", ev, err)
+	}
+	_, err = c.GetTask(testContext(t), "t1", nil)
+	if e := wantError(t, err, CauseProtocol); !strings.Contains(e.Message, "not JSON") {
+		t.Errorf("%q", e.Message)
+	}
+}
+
 // Notes on what was odd come with the answer.
 func TestNotes(t *testing.T) {
 	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,12 @@ var (
 
 // pooledBody is the largest body buffer that is kept for the next answer.
 const pooledBody = 1 << 20
+
+// replyBuffer is what reading a unary answer needs, kept for the next one.
+type replyBuffer struct {
+	bytes.Buffer
+	scratch replyScratch
+}
 
 // roundTrip is one HTTP request and its answer.
 type roundTrip struct {
@@ -41,6 +48,7 @@ type roundTrip struct {
 	connected atomic.Bool
 	resp      *http.Response
 	body      *watchedBody // of a stream
+	scratch   *replyScratch
 	ending    sync.Once
 }
 
@@ -133,7 +141,7 @@ func (rt *roundTrip) limitHeaderWait() (stop func()) {
 // headers sets the configured headers, the protocol's own and the credential.
 func (rt *roundTrip) headers(req *http.Request) *Error {
 	h, o := req.Header, &rt.c.o
-	trusted := !rt.route.Anonymous && (rt.c.origin == nil || sameOrigin(req.URL, rt.c.origin))
+	trusted := rt.c.trusts(&rt.route, req.URL)
 	if trusted {
 		for name, values := range o.Headers {
 			if http.CanonicalHeaderKey(name) == "Host" && len(values) > 0 {
@@ -177,6 +185,12 @@ func (rt *roundTrip) headers(req *http.Request) *Error {
 		return authError(err)
 	}
 	return nil
+}
+
+// trusts reports whether a request to u may carry the agent's credential and
+// configured headers: they belong to the configured origin.
+func (c *Client) trusts(r *route, u *url.URL) bool {
+	return !r.Anonymous && (c.origin == nil || sameOrigin(u, c.origin))
 }
 
 // extensionHeader is the canonical name of the header that negotiates
@@ -236,12 +250,15 @@ func (rt *roundTrip) redirected() *Error {
 
 // readUnary reads the whole body and has it decoded.
 func (rt *roundTrip) readUnary(decode func(*roundTrip, []byte) error) *Error {
-	buf, _ := rt.c.bodies.Get().(*bytes.Buffer)
+	buf, _ := rt.c.bodies.Get().(*replyBuffer)
 	if buf == nil {
-		buf = new(bytes.Buffer)
+		buf = new(replyBuffer)
 	}
 	buf.Reset()
+	rt.scratch = &buf.scratch
 	defer func() {
+		rt.scratch = nil
+		buf.scratch.reset()
 		if buf.Cap() <= pooledBody {
 			rt.c.bodies.Put(buf)
 		}
@@ -308,7 +325,7 @@ func (rt *roundTrip) unreadable(err error, body []byte) *Error {
 }
 
 func (rt *roundTrip) decoder() decoder {
-	return decoder{id: rt.req.id, proto: rt.route.Version == V03 && rt.route.Binding == REST}
+	return decoder{id: rt.req.id, proto: rt.route.Version == V03 && rt.route.Binding == REST, scratch: rt.scratch}
 }
 
 // end frees the connection and tells the observer, once. A connection whose

@@ -16,6 +16,32 @@ type decoder struct {
 	// proto says that the interface is 0.3's REST binding, whose data parts
 	// are wrapped once more.
 	proto bool
+	// scratch is used for one answer after the other; nil makes a new one each
+	// time.
+	scratch *replyScratch
+}
+
+// replyScratch is the memory that an answer is decoded into. Nothing of it is
+// kept in the values of model.go.
+type replyScratch struct {
+	reply  wireReply
+	result wireEvent
+}
+
+// reset empties the scratch, so that it holds on to nothing.
+func (s *replyScratch) reset() { *s = replyScratch{} }
+
+// reply returns an empty reply to decode into. A JSON-RPC result has its room
+// already, so an absent result looks like an empty one; neither is an answer.
+func (d decoder) reply() *wireReply {
+	if d.scratch == nil {
+		return new(wireReply)
+	}
+	d.scratch.reset()
+	if d.id != "" {
+		d.scratch.reply.Result = &d.scratch.result
+	}
+	return &d.scratch.reply
 }
 
 // What a body can be beside an event. They are turned into *Error by the
@@ -31,10 +57,10 @@ var (
 // and lacks who and where; other errors are those above.
 func (d decoder) event(body []byte) (Event, error) {
 	body, notes := cleanBody(body)
-	var w wireReply
-	if err := json.Unmarshal(body, &w); err == nil {
+	w := d.reply()
+	if err := json.Unmarshal(body, w); err == nil {
 		m := modeller{proto: d.proto, notes: notes}
-		ev, err := d.settle(&w, &m)
+		ev, err := d.settle(w, &m)
 		if !m.odd && !errors.Is(err, errNotAnswer) {
 			return ev, err
 		}
@@ -46,7 +72,7 @@ func (d decoder) event(body []byte) (Event, error) {
 	if !ok {
 		return Event{}, errNotAnswer
 	}
-	m := modeller{proto: d.proto, lenient: true, notes: l.notes}
+	m := modeller{proto: d.proto, notes: l.notes}
 	ev, err := d.settle(slow, &m)
 	if errors.Is(err, errNotAnswer) {
 		if bare := bareError(body); bare != nil {
@@ -84,18 +110,19 @@ func (d decoder) settle(w *wireReply, m *modeller) (Event, error) {
 		}
 		return Event{}, errorFromRPC(w.Error)
 	}
-	flat := &w.wireEvent
-	if w.Result != nil {
-		if err := d.checkID(w.ID); err != nil {
-			return Event{}, err
-		}
-		flat = w.Result
-	} else {
+	flat := w.Result
+	if flat == nil {
+		flat = &w.wireEvent
 		flat.ID = idString(w.ID)
 	}
 	ev, ok := m.event(flat)
 	if !ok {
 		return Event{}, errNotAnswer
+	}
+	if w.Result != nil {
+		if err := d.checkID(w.ID); err != nil {
+			return Event{}, err
+		}
 	}
 	return ev, nil
 }
@@ -154,7 +181,7 @@ func (d decoder) page(body []byte) (*TaskPage, error) {
 		if !ok {
 			return nil, errNotAnswer
 		}
-		m = modeller{proto: d.proto, lenient: true, notes: l.notes}
+		m = modeller{proto: d.proto, notes: l.notes}
 		w, page = slow, m.page(slow)
 	}
 	if err := d.checkID(w.ID); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"unicode/utf8"
 )
@@ -46,6 +47,11 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		checkEvent(t, ev)
+		d.scratch = new(replyScratch)
+		again, err := d.event(body)
+		if err != nil || !reflect.DeepEqual(ev, again) {
+			t.Fatalf("scratch changes the event: %+v, %+v, %v", ev, again, err)
+		}
 		agg := NewAggregate(0)
 		if err := agg.Add(ev); err != nil {
 			t.Fatal(err)

@@ -212,7 +212,7 @@ func (l *lenient) task(m members) wireTask {
 	for _, raw := range l.list(m, "history") {
 		o, ok := l.object(raw, "a message of the history")
 		if !ok {
-			t.History = append(t.History, wireMessage{Parts: []wirePart{{self: raw, fault: "not a message"}}})
+			t.History = append(t.History, wireMessage{Parts: []wirePart{unreadPart(raw, "not a message")}})
 			continue
 		}
 		t.History = append(t.History, *l.message(o))
@@ -296,7 +296,7 @@ func (l *lenient) message(m members) *wireMessage {
 func (l *lenient) artifact(raw json.RawMessage) wireArtifact {
 	m, ok := l.object(raw, "an artifact")
 	if !ok {
-		return wireArtifact{Parts: []wirePart{{self: raw, fault: "not an artifact"}}}
+		return wireArtifact{Parts: []wirePart{unreadPart(raw, "not an artifact")}}
 	}
 	return wireArtifact{
 		ArtifactID:  or(l.text(m, "artifactId"), l.text(m, "artifact_id")),
@@ -320,28 +320,31 @@ func (l *lenient) parts(m members, name string) []wirePart {
 	return parts
 }
 
+// unreadPart keeps what could not be read.
+func unreadPart(raw json.RawMessage, fault string) wirePart {
+	return wirePart{whole: &wholePart{raw: raw, fault: fault}}
+}
+
 func (l *lenient) part(raw json.RawMessage) wirePart {
 	var w wirePart
-	if json.Unmarshal(raw, &w) == nil {
-		w.self = raw
+	if raw[0] != 'n' && json.Unmarshal(raw, &w) == nil {
+		w.whole = &wholePart{raw: raw}
 		return w
 	}
 	m, ok := l.object(raw, "a part")
 	if !ok {
-		return wirePart{self: raw, fault: "not an object"}
+		return unreadPart(raw, "not an object")
 	}
 	w = wirePart{
-		Kind:      l.text(m, "kind"),
-		Type:      l.text(m, "type"),
+		Kind:      or(l.text(m, "kind"), l.text(m, "type")),
 		Text:      l.textPointer(m, "text"),
 		Data:      m["data"],
 		URL:       l.textPointer(m, "url"),
 		Raw:       l.textPointer(m, "raw"),
-		Filename:  l.text(m, "filename"),
-		MediaType: or(l.text(m, "mediaType"), l.text(m, "media_type")),
-		MimeType:  l.text(m, "mimeType"),
+		Filename:  l.textPointer(m, "filename"),
+		MediaType: or(or(l.text(m, "mediaType"), l.text(m, "media_type")), l.text(m, "mimeType")),
 		Metadata:  m.get("metadata"),
-		self:      raw,
+		whole:     &wholePart{raw: raw},
 	}
 	if o, ok := l.object(m.get("file"), "file"); ok {
 		w.File = &wireFile{

@@ -12,9 +12,6 @@ import (
 type modeller struct {
 	// proto says that parts are in the shapes of 0.3's ProtoJSON.
 	proto bool
-	// lenient says that the wire structs come from the lenient decoder, so
-	// that a part nobody understands can be kept whole.
-	lenient bool
 	// odd is set by a fast pass that met what only the lenient decoder keeps.
 	odd   bool
 	notes []string
@@ -237,16 +234,16 @@ func (m *modeller) parts(ws []wirePart, proto bool) []Part {
 // part appends what w holds. A part with several contents, which the
 // specification forbids, becomes one part for each, so that none is lost.
 func (m *modeller) part(dst []Part, w *wirePart, proto bool) []Part {
-	if w.fault != "" {
-		return append(dst, Part{Kind: PartUnknown, Unknown: w.self, Fault: w.fault})
+	if w.whole != nil && w.whole.fault != "" {
+		return append(dst, Part{Kind: PartUnknown, Unknown: w.whole.raw, Fault: w.whole.fault})
 	}
 	base := Part{
-		Filename:  w.Filename,
-		MediaType: or(or(w.MediaType, w.MediaTypeSnake), w.MimeType),
+		Filename:  text(w.Filename),
+		MediaType: or(or(w.MediaType, text(w.MediaTypeSnake)), text(w.MimeType)),
 		Metadata:  m.object(w.Metadata, "a part's metadata"),
 	}
 	n := len(dst)
-	kind := or(w.Kind, w.Type)
+	kind := w.kind()
 	switch {
 	case kind == "", strings.EqualFold(kind, "file"):
 		dst = m.contents(dst, base, w, kind, proto)
@@ -347,11 +344,14 @@ func (m *modeller) raw(dst []Part, base Part, w *wirePart, b64 string) []Part {
 
 // unknown keeps a part that nobody understands as it came.
 func (m *modeller) unknown(dst []Part, w *wirePart, fault string) []Part {
-	if !m.lenient {
+	m.note("%s", fault)
+	p := Part{Kind: PartUnknown, Fault: fault}
+	if w.whole != nil {
+		p.Unknown = w.whole.raw
+	} else {
 		m.odd = true
 	}
-	m.note("%s", fault)
-	return append(dst, Part{Kind: PartUnknown, Unknown: w.self, Fault: fault})
+	return append(dst, p)
 }
 
 // object returns a metadata object; what is not an object is dropped and named.

@@ -114,24 +114,41 @@ type wireArtifact struct {
 	Extensions      []string        `json:"extensions"`
 }
 
+// wirePart is kept small: encoding/json makes room for four at once. So what
+// is rare is behind a pointer.
 type wirePart struct {
 	Kind           string          `json:"kind"`
-	Type           string          `json:"type"` // 0.1's name of kind
+	Type           *string         `json:"type"` // 0.1's name of kind
 	Text           *string         `json:"text"`
 	Data           json.RawMessage `json:"data"`
 	URL            *string         `json:"url"`
 	Raw            *string         `json:"raw"`
 	File           *wireFile       `json:"file"`
-	Filename       string          `json:"filename"`
+	Filename       *string         `json:"filename"`
 	MediaType      string          `json:"mediaType"`
-	MediaTypeSnake string          `json:"media_type"`
-	MimeType       string          `json:"mimeType"`
+	MediaTypeSnake *string         `json:"media_type"`
+	MimeType       *string         `json:"mimeType"`
 	Metadata       json.RawMessage `json:"metadata"`
 
-	// self is the whole part; only the lenient decoder has it.
-	self json.RawMessage
-	// fault says why the lenient decoder could not read the part.
-	fault string
+	// whole is the part as received; only the lenient decoder has it.
+	whole *wholePart
+}
+
+// wholePart is a part as the lenient decoder found it.
+type wholePart struct {
+	raw   json.RawMessage
+	fault string // why it could not be read at all, "" where it could
+}
+
+// kind is the part's kind by either name.
+func (w *wirePart) kind() string { return or(w.Kind, text(w.Type)) }
+
+// text is the string behind s, "" for none.
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 // wireFile is the file of a 0.3 part, in the JSON-RPC or the ProtoJSON shape.

@@ -53,7 +53,7 @@ func (c *Client) candidates(op *operation) []candidate {
 	c.mu.Unlock()
 	list := []candidate{{route: current}}
 	for i, in := range c.o.Interfaces {
-		if i != current.index {
+		if i != current.index || in.URL != current.URL {
 			list = append(list, candidate{route{Interface: in, index: i}, "interface"})
 		}
 	}
@@ -111,10 +111,10 @@ func (c *Client) walk(ctx context.Context, todo []candidate, op *operation, retr
 // refused the one it got.
 func (c *Client) try(ctx context.Context, cand candidate, op *operation, retry int, handle func(*roundTrip) *Error) *Error {
 	e := c.attempt(ctx, cand, op, retry, handle)
-	if e == nil || e.HTTPStatus != http.StatusUnauthorized || c.o.Auth == nil || cand.route.Anonymous {
+	if e == nil || e.HTTPStatus != http.StatusUnauthorized || c.o.Auth == nil {
 		return e
 	}
-	if !c.o.Auth.Refresh(ctx) {
+	if u, err := url.Parse(cand.route.URL); err != nil || !c.trusts(&cand.route, u) || !c.o.Auth.Refresh(ctx) {
 		return e
 	}
 	cand.label = "auth"
@@ -156,13 +156,24 @@ func (c *Client) corrections(r route, op *operation, e *Error) (fixes []candidat
 		r.PlainJSON = true
 		return []candidate{{r, "content_type"}}, false
 	case c.otherVersion(r, op, e):
-		return []candidate{{otherVersion(r), "version"}}, true
+		return append(c.listed(r), candidate{otherVersion(r), "version"}), true
 	case e.Unsent && (e.Cause == CauseDial || e.Cause == CauseDNS || e.Cause == CauseTLS):
 		return c.fallbacks(r, true), true
 	case notHere(e) && c.fresh(r, op):
 		return append(c.pathFixes(r, op, e), c.fallbacks(r, false)...), true
 	}
 	return nil, false
+}
+
+// listed are the interfaces that the card has in the other version: better
+// than the guess that this address speaks it.
+func (c *Client) listed(r route) (fixes []candidate) {
+	for i, in := range c.o.Interfaces {
+		if in.Version != r.Version && in.Binding == r.Binding {
+			fixes = append(fixes, candidate{route{Interface: in, index: i}, "version"})
+		}
+	}
+	return fixes
 }
 
 // pathFixes are the other paths that an interface may mean.

@@ -215,6 +215,26 @@ func TestPathCorrection(t *testing.T) {
 	}
 }
 
+// The card's own interface of the other version comes before the guess.
+func TestVersionCorrectionByCard(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		if r.URI != "/old" {
+			replyError(w, r, CodeVersionNotSupported, "no")
+			return
+		}
+		reply(w, r, taskCompleted)
+	})
+	c := agent.client(V10, JSONRPC, func(o *ClientOptions) {
+		o.Interfaces = append(o.Interfaces, Interface{URL: agent.URL + "/rest", Version: V10, Binding: REST}, Interface{URL: agent.URL + "/old", Version: V03, Binding: JSONRPC})
+	})
+	if _, err := c.Send(testContext(t), hello()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"SendMessage", "message/send"}; !reflect.DeepEqual(agent.trail(), want) || c.Chosen().URL != agent.URL+"/old" {
+		t.Errorf("%q, %+v", agent.trail(), c.Chosen())
+	}
+}
+
 // A 404 that is the agent's own answer about a task is no wrong path.
 func TestTaskNotFoundIsNoPath(t *testing.T) {
 	for _, body := range []string{

@@ -102,9 +102,7 @@ func (c *Client) unaryInstead(ctx context.Context, r route, op *operation) (*eve
 	var ev Event
 	e := c.try(ctx, candidate{route: r}, unary, 0, func(rt *roundTrip) *Error {
 		return rt.readUnary(func(rt *roundTrip, body []byte) (err error) {
-			if ev, err = rt.decoder().event(body); err == nil {
-				err = settleEvent(&ev)
-			}
+			ev, err = rt.event(body)
 			return err
 		})
 	})
@@ -127,6 +125,7 @@ func oneEvent(ev Event) *eventStream {
 func (rt *roundTrip) openStream() (*eventStream, *Error) {
 	body := newWatchedBody(rt.resp.Body, rt.c.o.Limits.StreamBytes, rt.c.o.Timeouts.StreamIdle, rt.cancel)
 	rt.body = body
+	rt.scratch = new(replyScratch)
 	s := &eventStream{rt: rt, dec: rt.decoder()}
 	head, err := sniff(body)
 	first := firstByte(head)

@@ -102,7 +102,9 @@ func errorFromRPC(raw json.RawMessage) *Error {
 
 // fill sets code, reason, data and message from a body.
 func (b *errorBody) fill(e *Error) {
-	e.Data = firstRaw(b.Data, b.Details)
+	if e.Data = firstRaw(b.Data, b.Details); len(e.Data) > defaultErrorBytes {
+		e.Data = nil
+	}
 	e.Reason = b.reason()
 	e.Code, _ = strconv.Atoi(rawText(b.Code))
 	if e.Code >= 0 && e.Code < 600 {
