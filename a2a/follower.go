@@ -251,6 +251,11 @@ func (f *Follower) running(op string) error {
 	return nil
 }
 
+// stopping reports whether Run is coming to its end: what fails from now on
+// says nothing about tasks. It may be called only on behalf of an exchange,
+// none of which is older than ctx.
+func (f *Follower) stopping() bool { return f.ctx.Err() != nil }
+
 func (f *Follower) ended(op string) *Error {
 	return f.error(CauseCanceled, op, "the gateway is shutting down; the agent may work on")
 }

@@ -708,3 +708,19 @@ func TestPiecesBeforeTheIDOfAFollowedTask(t *testing.T) {
 		}
 	})
 }
+
+// The answer to a blocking send is what the agent made of the message.
+func TestSameQuestionFromABlockingSend(t *testing.T) {
+	following(t, false, func(o *FollowerOptions) { o.UnaryBlocking = true }, func(t *testing.T, a *agentFake, f *Follower) {
+		a.put("t1", StateInputRequired, "which year?")
+		first := joinTask(t, f, "t1")
+		defer first.Close()
+		waitFor(t, first, time.Second, "the question", inState(StateInputRequired))
+		a.onSend = func(context.Context, SendRequest) (Event, error) {
+			return taskNews("t1", StateInputRequired, "which year?"), nil
+		}
+		w := sendTo(t, f, askTask("t1"))
+		defer w.Close()
+		waitFor(t, w, time.Second, "the question", inState(StateInputRequired))
+	})
+}

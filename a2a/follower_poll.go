@@ -79,7 +79,7 @@ func (x *exchange) polled(fl *flight, epoch uint64, t *Task, e *Error) {
 	x.roll()
 	grace := !x.graceAt.IsZero()
 	switch {
-	case x.done || x.gone || x.f.ctx.Err() != nil:
+	case x.done || x.gone || x.f.stopping():
 	case epoch != x.epoch:
 		x.pollSoon(now)
 	case e != nil && x.streams():

@@ -313,11 +313,12 @@ func (x *exchange) opened(s *source) {
 }
 
 // sendFailed ends an exchange whose message did not get an answer. The
-// message is never sent again: the agent may have acted on it.
+// message is never sent again: the agent may have acted on it. A shutdown is
+// not an end: what became of the message is not known then.
 func (x *exchange) sendFailed(s *source, e *Error) {
 	x.mu.Lock()
 	defer x.unlock()
-	if x.src == s {
+	if x.src == s && !x.f.stopping() {
 		x.src = nil
 		x.fail(e)
 	}
@@ -327,7 +328,7 @@ func (x *exchange) sendFailed(s *source, e *Error) {
 func (x *exchange) subscribeFailed(s *source, e *Error) {
 	x.mu.Lock()
 	defer x.unlock()
-	if x.src != s {
+	if x.src != s || x.f.stopping() {
 		return
 	}
 	now := time.Now()
@@ -396,7 +397,7 @@ func (s *source) ended(err error) {
 	x := s.x.Load()
 	x.mu.Lock()
 	defer x.unlock()
-	if x.src != s {
+	if x.src != s || x.f.stopping() {
 		return
 	}
 	x.src = nil

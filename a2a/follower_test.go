@@ -457,6 +457,22 @@ func TestRefusedStreamIsSentUnary(t *testing.T) {
 				if got := a.last("send"); got.Message.MessageID != req.Message.MessageID {
 					t.Errorf("the message was sent as %q, then as %q", req.Message.MessageID, got.Message.MessageID)
 				}
+				// It is remembered for a while.
+				again := sendTo(t, f, askTask(""))
+				defer again.Close()
+				waitFor(t, again, time.Minute, "an end", isDone)
+				if a.count("stream") != 1 || a.count("send") != 2 {
+					t.Errorf("%d streams, %d sends", a.count("stream"), a.count("send"))
+				}
+				a.set("stream", nil)
+				a.onStream = func(_ SendRequest, st *streamFake) { st.push(taskNews("t2", StateCompleted, "")) }
+				time.Sleep(11 * time.Minute)
+				later := sendTo(t, f, askTask(""))
+				defer later.Close()
+				waitFor(t, later, time.Minute, "an end", isDone)
+				if a.count("stream") != 2 {
+					t.Error("streams were never tried again")
+				}
 			})
 		})
 	}
@@ -649,6 +665,8 @@ func TestShutdownWakesReaders(t *testing.T) {
 			_, err := w.Next(context.Background(), s.Seq)
 			got <- err
 		}()
+		a.slow(time.Hour)
+		unanswered := sendTo(t, f, askTask(""))
 		synctest.Wait()
 		stop()
 		var e *Error
@@ -658,9 +676,12 @@ func TestShutdownWakesReaders(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if now := w.Now(); now.Done || now.Err != nil {
-			t.Errorf("the shutdown looks like the task's end: %s", describeSnapshot(now))
+		for _, w := range []*Watch{w, unanswered} {
+			if now := w.Now(); now.Done || now.Err != nil || len(now.Notes) != 0 {
+				t.Errorf("the shutdown looks like the end: %s", describeSnapshot(now))
+			}
 		}
+		unanswered.Close()
 		if n := a.openStreams(); n != 0 {
 			t.Errorf("%d streams left open", n)
 		}
