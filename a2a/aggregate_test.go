@@ -333,7 +333,7 @@ func TestAggregateLinear(t *testing.T) {
 			return [...]Event{status(StateWorking, fmt.Sprint(i), "x"), {Task: &Task{ID: "t1", History: []Message{{MessageID: "u"}}}}}[i%2]
 		},
 	} {
-		if spent := run(10000, next); spent > 4*time.Second {
+		if spent := run(10000, next); spent > raceSlowdown*4*time.Second {
 			t.Errorf("%s: 10000 events took %v", name, spent)
 		}
 	}

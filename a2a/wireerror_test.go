@@ -333,8 +333,8 @@ func TestNetworkErrors(t *testing.T) {
 			if err != nil {
 				return
 			}
-			fmt.Fprint(conn, "SSH-2.0-OpenSSH_9.9\r\n")
 			_, _ = io.CopyN(io.Discard, conn, 1)
+			fmt.Fprint(conn, "SSH-2.0-OpenSSH_9.9\r\n")
 			conn.Close()
 		}
 	}()
