@@ -123,10 +123,10 @@ func TestModernCancellationIsIgnored(t *testing.T) {
 // A legacy disconnect is no cancel; its own deadline ends the call at last.
 func TestLegacyDisconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var cause error
+		cause := make(chan error, 1)
 		s := newServer(t, func(ctx context.Context, _ tools.Call, _ tools.Sink) translate.Outcome {
 			<-ctx.Done()
-			cause = context.Cause(ctx)
+			cause <- context.Cause(ctx)
 			return says("x")
 		}, func(o *Options) { o.Limits.LegacyCall = time.Hour })
 		ctx, cancel := context.WithCancel(context.Background())
@@ -139,12 +139,12 @@ func TestLegacyDisconnect(t *testing.T) {
 		cancel()
 		time.Sleep(59 * time.Minute)
 		synctest.Wait()
-		if cause != nil {
-			t.Fatalf("ended after the disconnect: %v", cause)
+		if len(cause) != 0 {
+			t.Fatalf("ended after the disconnect: %v", <-cause)
 		}
 		<-done
-		if cause != context.DeadlineExceeded {
-			t.Errorf("cause %v", cause)
+		if err := <-cause; err != context.DeadlineExceeded {
+			t.Errorf("cause %v", err)
 		}
 	})
 }
