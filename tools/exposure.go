@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 
@@ -12,8 +13,8 @@ import (
 )
 
 const (
-	// manyAliases is from how many agents on the tools that work on handles
-	// leave out the list of aliases.
+	// manyAliases is up to how many agents all four tools list the aliases;
+	// with more only a2a_send_message does.
 	manyAliases = 16
 	// manyAgentTools is from how many agent tools on each is as lean as can be.
 	manyAgentTools = 16
@@ -78,7 +79,7 @@ func (st *state) descriptionRoom(n int) int {
 	overhead := 0
 	for _, a := range st.agents {
 		if a.exposes(ExposeAgents) {
-			overhead += 2*len(a.Alias) + len(agentSchema(n)) + 60
+			overhead += len(a.Alias) + len(a.title()) + len(agentSchema(n)) + 60
 			if n <= manyAgentTools {
 				overhead += 200
 			}
@@ -101,7 +102,7 @@ func agentSchema(n int) json.RawMessage {
 func (st *state) agentTool(a *agent, n, room int) *tool {
 	shown := Tool{
 		Name:        st.names[translate.Key{Agent: a.Alias}],
-		Description: translate.CutBytes(agentDescription(a), room),
+		Description: translate.CutBytes(a.offer.description, room),
 		InputSchema: agentSchema(n),
 		Agent:       a.Alias,
 	}
@@ -112,10 +113,9 @@ func (st *state) agentTool(a *agent, n, room int) *tool {
 		shown.Annotations = annotations(false, true, false)
 		shown.Meta = sizeMeta()
 	}
-	schema, _ := compileSchema(shown.InputSchema)
 	return &tool{
 		shown: shown, handle: (*invocation).agentTool, agent: a,
-		schema: schema, known: []string{"message", "start_fresh"},
+		schema: st.agentCheck, known: []string{"message", "start_fresh"},
 	}
 }
 
@@ -149,7 +149,7 @@ func (st *state) skillTool(a *agent, so *skillOffer) *tool {
 	shown := Tool{
 		Name:        st.names[translate.Key{Agent: a.Alias, Skill: so.skill.id}],
 		Title:       so.skill.name,
-		Description: skillDescription(a, so.skill),
+		Description: so.description,
 		InputSchema: so.input,
 		Annotations: annotations(false, true, false),
 		Meta:        sizeMeta(),
@@ -158,7 +158,7 @@ func (st *state) skillTool(a *agent, so *skillOffer) *tool {
 	}
 	t := &tool{
 		handle: (*invocation).skillTool, agent: a, skill: so.skill,
-		schema: so.check, known: knownFromSchema(so.input), allNulls: true,
+		schema: so.check, known: so.known, allNulls: true,
 	}
 	if so.output != nil && st.opts.Structured != translate.StructuredNever {
 		shown.OutputSchema, t.output = so.output, so.fits
@@ -250,7 +250,7 @@ func (st *state) adopt(old *state) bool {
 	changed := false
 	for v, was := range views {
 		now := st.newCatalogue(v)
-		if reflect.DeepEqual(was, now) {
+		if sameCatalogue(was, now) {
 			now = was
 		} else {
 			changed = true
@@ -258,6 +258,21 @@ func (st *state) adopt(old *state) bool {
 		st.views[v] = now
 	}
 	return changed
+}
+
+// sameCatalogue compares what two catalogues show.
+func sameCatalogue(a, b *Catalogue) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Instructions == b.Instructions && slices.EqualFunc(a.Tools, b.Tools, sameTool) &&
+		reflect.DeepEqual(a.Prompts, b.Prompts) && slices.Equal(a.Resources, b.Resources) && slices.Equal(a.Templates, b.Templates)
+}
+
+func sameTool(a, b Tool) bool {
+	return a.Name == b.Name && a.Title == b.Title && a.Description == b.Description && a.Agent == b.Agent && a.Skill == b.Skill &&
+		bytes.Equal(a.InputSchema, b.InputSchema) && bytes.Equal(a.OutputSchema, b.OutputSchema) && (a.OutputSchema == nil) == (b.OutputSchema == nil) &&
+		reflect.DeepEqual(a.Annotations, b.Annotations) && len(a.Meta) == len(b.Meta)
 }
 
 // newCatalogue lists what a view shows.

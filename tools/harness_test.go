@@ -173,11 +173,13 @@ func (a *agentUnderTest) entry(alias string) AgentEntry {
 	return AgentEntry{Alias: alias, Agent: a, Follow: a.follower}
 }
 
+func newTable() (*handles.Table, error) { return handles.New(handles.Options{TTL: 15 * time.Minute}) }
+
 // newGateway makes a Service over agents, by alias; edit may change the
 // options.
 func newGateway(t *testing.T, agents map[string]fixtures.Options, edit func(*Options)) *gateway {
 	t.Helper()
-	table, err := handles.New(handles.Options{TTL: 15 * time.Minute})
+	table, err := newTable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +310,7 @@ func (g *gateway) seen(out translate.Outcome) answerSeen {
 	return see(g.t, *out.Result)
 }
 
-func see(t *testing.T, r translate.Result) answerSeen {
+func see(t testing.TB, r translate.Result) answerSeen {
 	t.Helper()
 	a := answerSeen{Result: r}
 	if len(r.Content) == 0 {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"a2agate/a2a"
@@ -151,13 +152,19 @@ func cleanText(s string, chars int) string {
 // offer is what an agent's card gives to show: one agent tool, a tool and a
 // prompt a skill. Schemas are compiled once a card.
 type offer struct {
-	skills   []skillOffer
-	problems []string
+	// description is the agent tool's, as long as may be.
+	description string
+	skills      []skillOffer
+	problems    []string
 }
 
 // skillOffer is one skill ready to be called.
 type skillOffer struct {
-	skill *skillInfo
+	skill       *skillInfo
+	description string
+	// known are the names of the arguments, prompt those of the prompt.
+	known  []string
+	prompt []mcp.PromptArgument
 	// input is the schema to publish, the skill's own or the plain one.
 	input json.RawMessage
 	check *jsonschema.Schema
@@ -172,7 +179,7 @@ const textSchema = `{"type":"object","properties":{"text":{"type":"string","desc
 // newOffer compiles what the agent declares; a schema that cannot be used is
 // left out and named, the skill stays.
 func newOffer(a *agent) offer {
-	var o offer
+	o := offer{description: agentDescription(a)}
 	problem := func(format string, args ...any) {
 		if len(o.problems) < maxProblemsOf {
 			o.problems = append(o.problems, fmt.Sprintf("agent %q: ", a.Alias)+fmt.Sprintf(format, args...))
@@ -180,7 +187,7 @@ func newOffer(a *agent) offer {
 	}
 	for i := range a.info.skills {
 		sk := &a.info.skills[i]
-		so := skillOffer{skill: sk, input: json.RawMessage(textSchema)}
+		so := skillOffer{skill: sk, description: skillDescription(a, sk), input: json.RawMessage(textSchema)}
 		if sk.input != nil {
 			if why := translate.SchemaProblem(sk.input); why != "" {
 				problem("inputSchema of skill %q is not used: %s", sk.id, why)
@@ -194,7 +201,8 @@ func newOffer(a *agent) offer {
 			so.input = json.RawMessage(textSchema)
 			check, _ = compileSchema(so.input)
 		}
-		so.check = check
+		so.check, so.known = check, knownFromSchema(so.input)
+		so.prompt = promptArguments(so.input, so.known)
 		if why := translate.SchemaCaution(so.input); why != "" {
 			problem("inputSchema of skill %q may be refused by some clients: %s", sk.id, why)
 		}

@@ -25,8 +25,8 @@ func (st *state) prompts(agents []*agent) []Prompt {
 			out = append(out, Prompt{
 				Name:        st.names[translate.Key{Agent: a.Alias, Skill: so.skill.id}],
 				Title:       so.skill.name,
-				Description: skillDescription(a, so.skill),
-				Arguments:   promptArguments(so),
+				Description: so.description,
+				Arguments:   so.prompt,
 				Agent:       a.Alias,
 				Skill:       so.skill.id,
 			})
@@ -38,14 +38,14 @@ func (st *state) prompts(agents []*agent) []Prompt {
 
 // promptArguments are the schema's properties; every value is text in a
 // prompt.
-func promptArguments(so *skillOffer) []mcp.PromptArgument {
+func promptArguments(schema json.RawMessage, names []string) []mcp.PromptArgument {
 	var root struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
 	}
-	_ = json.Unmarshal(so.input, &root) // an odd schema gives what could be read
+	_ = json.Unmarshal(schema, &root) // an odd schema gives what could be read
 	var out []mcp.PromptArgument
-	for _, name := range knownFromSchema(so.input) {
+	for _, name := range names {
 		if len(out) == maxPromptArguments {
 			break
 		}
@@ -76,7 +76,7 @@ func (s *Service) GetPrompt(_ context.Context, v View, name string, args map[str
 		return nil, &translate.Error{Code: translate.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q: prompts/list has all", cut(name, 64))}
 	}
 	var missing []string
-	for _, arg := range promptArguments(so) {
+	for _, arg := range so.prompt {
 		if arg.Required && strings.TrimSpace(args[arg.Name]) == "" {
 			missing = append(missing, arg.Name)
 		}
@@ -86,7 +86,7 @@ func (s *Service) GetPrompt(_ context.Context, v View, name string, args map[str
 	}
 	text := st.promptText(a, so, args)
 	return &mcp.GetPromptResult{
-		Description: skillDescription(a, so.skill),
+		Description: so.description,
 		Messages:    []mcp.PromptMessage{{Role: mcp.RoleUser, Content: mcp.TextContent{Type: "text", Text: text}}},
 	}, nil
 }
@@ -139,7 +139,7 @@ func skillCall(so *skillOffer, args map[string]string) string {
 	_ = json.Unmarshal(so.input, &root) // unreadable types leave the values text
 	var b bytes.Buffer
 	b.WriteByte('{')
-	for _, arg := range promptArguments(so) {
+	for _, arg := range so.prompt {
 		value, ok := args[arg.Name]
 		if !ok || value == "" {
 			continue

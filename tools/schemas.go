@@ -165,18 +165,18 @@ const discoverOutput = `{"type":"object","description":"With agent: the agent ca
 func (st *state) genericTools(aliases []string) []Tool {
 	h := st.opts.ParamHeaders
 	life := lifetimeWords(st.opts.HandleTTL)
-	onHandles := aliases
+	others := aliases
 	if len(aliases) > manyAliases {
-		// The handle names the agent; a long enum four times over would crowd
-		// out the agents' own tools.
-		onHandles = nil
+		// A long enum four times over would crowd out the agents' own tools;
+		// one says it all.
+		others = nil
 	}
 	discover := Tool{
 		Name:  ToolDiscover,
 		Title: "Discover agents",
 		Description: "List the A2A agents behind this gateway with their skills and state, search them with query or skillTags, " +
 			"or read one agent's card with agent. Read-only; use it to choose an agent before a2a_send_message.",
-		InputSchema: objectSchema(discoverProperties(aliases, h)),
+		InputSchema: objectSchema(discoverProperties(others, h)),
 		Annotations: annotations(true, false, true),
 	}
 	if st.opts.Structured != translate.StructuredNever {
@@ -198,14 +198,14 @@ func (st *state) genericTools(aliases []string) []Tool {
 			Title: "Get a task",
 			Description: "Read a task of an agent by its taskHandle: status, answer so far, history. With waitSeconds it waits until the task is done or asks something. " +
 				"With artifactId and offset it reads a long text piece by piece. " + life,
-			InputSchema: objectSchema(getTaskProperties(onHandles, h), "taskHandle"),
+			InputSchema: objectSchema(getTaskProperties(others, h), "taskHandle"),
 			Annotations: annotations(true, false, true),
 		},
 		{
 			Name:        ToolCancel,
 			Title:       "Cancel a task",
 			Description: "Ask the agent to cancel a running task by its taskHandle. A task that is already done cannot be cancelled. " + life,
-			InputSchema: objectSchema(cancelProperties(onHandles, h), "taskHandle"),
+			InputSchema: objectSchema(cancelProperties(others, h), "taskHandle"),
 			Annotations: annotations(false, true, true),
 		},
 	}

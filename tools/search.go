@@ -23,7 +23,7 @@ const (
 // the beginning of one, and that more than a piece. Agents that match nothing
 // are left out. An empty query keeps all in their order.
 func rank(agents []*agent, query string) []*agent {
-	words := wordsOf(query)
+	words := telling(wordsOf(query))
 	if len(words) == 0 {
 		return agents
 	}
@@ -102,6 +102,22 @@ func wordsOf(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
 	})
+}
+
+// telling leaves out the words that say nothing about an agent, unless there
+// are no others.
+func telling(words []string) []string {
+	const mute = " a an and any are can for from i in is it me my of on or that the this to which who with agent agents skill skills "
+	var out []string
+	for _, w := range words {
+		if !strings.Contains(mute, " "+w+" ") {
+			out = append(out, w)
+		}
+	}
+	if len(out) == 0 {
+		return words
+	}
+	return out
 }
 
 // withTags keeps the agents that have a skill with one of the tags, whatever

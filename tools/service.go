@@ -22,6 +22,8 @@ type Service struct {
 	// generic are the tools that stand for no one agent, by name; assigned
 	// once.
 	generic map[string]*tool
+	// agentCheck checks the arguments of agent tools; assigned once.
+	agentCheck *jsonschema.Schema
 	// state is replaced as a whole; a call finishes on the one it began with.
 	state atomic.Pointer[state]
 	late  lateAnswers
@@ -39,7 +41,8 @@ type state struct {
 	agents  []*agent
 	byAlias map[string]*agent
 	// tools are all tools by name, whatever a view shows of them.
-	tools map[string]*tool
+	tools      map[string]*tool
+	agentCheck *jsonschema.Schema
 	// names are the tool names of agents and skills, shown or not.
 	names map[translate.Key]string
 
@@ -53,7 +56,6 @@ type agent struct {
 	AgentEntry
 	expose []Exposure
 	card   *a2a.Card
-	status a2a.AgentStatus
 	info   agentInfo
 	// offer are its tools and prompts before names are given out.
 	offer offer
@@ -93,7 +95,11 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{generic: generic, subs: map[int]chan struct{}{}}
+	check, err := compileSchema(agentSchema(1))
+	if err != nil {
+		return nil, fmt.Errorf("tools: schema of agent tools: %w", err)
+	}
+	s := &Service{generic: generic, agentCheck: check, subs: map[int]chan struct{}{}}
 	s.state.Store(s.build(o, nil))
 	return s, nil
 }
@@ -147,8 +153,22 @@ func (s *Service) Reconfigure(o Options) error {
 // card or state has changed, may be called at any time, costs little when
 // nothing did, and does not touch an agent.
 func (s *Service) Refresh() {
+	if !s.state.Load().stale() {
+		return
+	}
 	// The options are those that were valid before.
 	_ = s.change(func(*Options) {})
+}
+
+// stale reports whether any agent has another card than when the state was
+// made.
+func (st *state) stale() bool {
+	for _, a := range st.agents {
+		if a.Agent.Card() != a.card {
+			return true
+		}
+	}
+	return false
 }
 
 // change builds the next state and tells the subscribers.
@@ -178,6 +198,8 @@ func (s *Service) build(o Options, old *state) *state {
 		byAlias: make(map[string]*agent, len(o.Agents)),
 		tools:   make(map[string]*tool, len(s.generic)+len(o.Agents)),
 		views:   map[View]*Catalogue{},
+
+		agentCheck: s.agentCheck,
 	}
 	for _, e := range o.Agents {
 		var before *agent
@@ -203,7 +225,7 @@ func newAgent(e AgentEntry, o Options, before *agent) *agent {
 	if expose == nil {
 		expose = o.Expose
 	}
-	a := &agent{AgentEntry: e, expose: expose, card: e.Agent.Card(), status: e.Agent.Status()}
+	a := &agent{AgentEntry: e, expose: expose, card: e.Agent.Card()}
 	if before != nil && before.sameOffer(a) {
 		a.info, a.offer = before.info, before.offer
 		return a
