@@ -12,8 +12,6 @@ import (
 	"a2agate/translate"
 )
 
-var errClientGone = errors.New("the client is gone")
-
 // hurry is how long calls have to answer once their time is up.
 const hurry = 3 * time.Second
 

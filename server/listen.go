@@ -357,12 +357,12 @@ func (x *exchange) listen() {
 		x.refuse(modernStatus(Answer{Code: f.err.Code, Shape: f.shape}), f)
 		return
 	}
-	if !x.stream.sse {
+	if !x.http.sse {
 		x.refuse(http.StatusNotAcceptable, refuse(translate.CodeInvalidRequest, "subscriptions/listen answers with text/event-stream: add it to Accept"))
 		return
 	}
 	if !x.s.listens.take(x.id.Principal, x.s.o.Limits) {
-		x.stream.w.Header().Set("Retry-After", "60")
+		x.http.w.Header().Set("Retry-After", "60")
 		x.refuse(http.StatusTooManyRequests, refuse(translate.CodeInternal, "too many open listen streams (limits.listens): close one first"))
 		return
 	}
@@ -374,17 +374,14 @@ func (x *exchange) listen() {
 		ctx, cancel = context.WithDeadline(ctx, x.id.Expires)
 		defer cancel()
 	}
-	streamHeaders(x.stream.w.Header())
-	x.stream.w.WriteHeader(http.StatusOK)
+	streamHeaders(x.http.w.Header())
+	x.http.w.WriteHeader(http.StatusOK)
 	l.run(ctx, x.s.drain, x.s.o.Pace.KeepAlive, func(msg []byte) error {
 		out := keepAliveComment
 		if msg != nil {
 			out = appendEvent(nil, msg)
 		}
-		if !x.stream.write(out) {
-			return errClientGone
-		}
-		return nil
+		return x.http.put(out)
 	})
 	x.observe(http.StatusOK, 0, true)
 }

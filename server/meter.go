@@ -100,7 +100,7 @@ func (x *exchange) meter() (release func(), ok bool) {
 	release, wait, ok := x.metered()
 	if !ok {
 		seconds, f := tooMany(wait)
-		x.stream.w.Header().Set("Retry-After", seconds)
+		x.http.w.Header().Set("Retry-After", seconds)
 		x.refuse(http.StatusTooManyRequests, f)
 	}
 	return release, ok

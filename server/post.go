@@ -29,6 +29,7 @@ type exchange struct {
 	req   Request
 	// legacy is the session of a legacy request.
 	legacy session
+	http   httpCarrier
 	stream stream
 }
 
@@ -61,8 +62,9 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{s: s, r: r, start: time.Now(), id: id, view: v}
-	x.stream.w, x.stream.pace = w, &s.o.Pace
-	x.stream.json, x.stream.sse = accepts(r.Header["Accept"])
+	x.http = httpCarrier{w: w, limit: s.o.Pace.Write}
+	x.http.json, x.http.sse = accepts(r.Header["Accept"])
+	x.stream.out, x.stream.pace, x.stream.messages = &x.http, &s.o.Pace, x.http.sse
 	if isBatch(body) {
 		x.batch(body)
 		return
@@ -96,13 +98,13 @@ func headerValue(h http.Header, name string) string {
 
 // refuse answers with an error under an HTTP status, always as JSON.
 func (x *exchange) refuse(status int, f failure) {
-	writeJSON(x.stream.w, status, appendError(nil, x.env.ID, f.err))
+	writeJSON(x.http.w, status, appendError(nil, x.env.ID, f.err))
 	x.observe(status, f.err.Code, false)
 }
 
 // accepted answers a notification or a response: 202 and nothing else.
 func (x *exchange) accepted() {
-	x.stream.w.WriteHeader(http.StatusAccepted)
+	x.http.w.WriteHeader(http.StatusAccepted)
 	x.observe(http.StatusAccepted, 0, false)
 }
 
@@ -132,7 +134,7 @@ func (x *exchange) answer(ctx context.Context, status func(Answer) int) {
 	buf := buffers.Get().(*[]byte)
 	a := x.s.core.Handle(ctx, &x.req, (*buf)[:0])
 	if a.Session != "" {
-		x.stream.w.Header()[headerSession] = []string{a.Session}
+		x.http.w.Header()[headerSession] = []string{a.Session}
 	}
 	code := status(a)
 	streamed := x.stream.finish(code, a.Message)

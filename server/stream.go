@@ -1,8 +1,6 @@
 package server
 
 import (
-	"bytes"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -39,31 +37,48 @@ const (
 	streamOver                       // the answer is written
 )
 
-// stream writes the answer to one POST: as plain JSON when it comes in time,
-// else as server-sent events (MCP, transports).
+// carrier is how a stream reaches its client. Its methods are called by the
+// stream's owner only.
+type carrier interface {
+	// whole writes the only message of an answer and reports whether it went
+	// out as a stream all the same. age is how long the request has run; flush
+	// says that its handler will not return to have it sent.
+	whole(status int, msg []byte, age time.Duration, flush bool) (streamed bool)
+	// open begins a stream of messages.
+	open()
+	// frame appends a message the way the stream carries it.
+	frame(dst, msg []byte) []byte
+	// idle is a sign of life that is no message; nil where none is needed.
+	idle() []byte
+	// put writes framed messages.
+	put(out []byte) error
+}
+
+// stream writes the answer to one request: as one message when it comes in
+// time, else as a stream of messages that ends with it (MCP, transports).
 //
-// The ResponseWriter has one owner at a time. Before the stream opens it is
-// the handler's goroutine, which runs the call; from then on it is the pump,
-// a goroutine that the opening timer starts and that finish waits for. So a
-// quick call costs a timer and no goroutine, Progress never waits for the
-// network, and nothing can be written after the answer.
+// The carrier has one owner at a time. Before the stream opens it is the
+// goroutine that runs the call; from then on it is the pump, a goroutine that
+// the opening timer starts and that finish waits for. So a quick call costs a
+// timer and no goroutine, Progress never waits for the network, and nothing
+// can be written after the answer.
 type stream struct {
-	w    http.ResponseWriter
+	out  carrier
 	pace *Pace
-	// json and sse are what the client accepts; at least one is true.
-	json, sse bool
+	// messages says that the client takes more than the answer.
+	messages bool
 	// id is the raw id of the request, for the answer that abandon writes.
 	id []byte
 
 	mu     sync.Mutex // guards what follows
 	state  streamState
 	timer  *time.Timer // opens the stream; nil where it never opens by itself
-	queue  []byte      // events to write before the answer
+	queue  []byte      // framed messages to write before the answer
 	final  []byte      // the answer, once it is known
-	status int         // of a JSON answer
+	status int         // of a plain answer
 	lane   lane
-	wake   chan struct{} // made by open; tells the pump of news
-	done   chan struct{} // made by open; closed when the pump is gone
+	wake   chan struct{} // made by the pump; tells it of news
+	done   chan struct{} // made by the pump; closed when it is gone
 	// broken says that a write failed: the client is gone.
 	broken bool
 }
@@ -86,10 +101,10 @@ func (s *stream) begin(token []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lane.due {
-		s.queue = s.lane.appendDue(s.queue, now)
+		s.queue = s.out.frame(s.queue, s.lane.take(now))
 	}
 	s.lane = lane{token: token, started: now}
-	if s.timer == nil && s.sse && s.state == streamWaiting {
+	if s.timer == nil && s.messages && s.state == streamWaiting {
 		s.timer = time.AfterFunc(s.pace.FirstByte, s.pump)
 	}
 }
@@ -99,7 +114,7 @@ func (s *stream) begin(token []byte) {
 func (s *stream) Progress(message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lane.token == nil || !s.sse || s.final != nil {
+	if s.lane.token == nil || !s.messages || s.final != nil {
 		return
 	}
 	s.lane.message, s.lane.due = translate.CutRunes(message, maxProgressRunes), true
@@ -118,10 +133,10 @@ func (s *stream) Agent(name string) {
 func (s *stream) send(msg []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.sse || s.broken || s.final != nil || s.state == streamOver {
+	if !s.messages || s.broken || s.final != nil || s.state == streamOver {
 		return false
 	}
-	s.queue = appendEvent(s.queue, msg)
+	s.queue = s.out.frame(s.queue, msg)
 	s.kick()
 	return true
 }
@@ -167,18 +182,15 @@ func (s *stream) end(status int, msg []byte, flush bool) (opened bool) {
 	if s.state == streamWaiting {
 		s.state = streamOver
 		defer s.mu.Unlock()
-		if began := s.lane.started; !began.IsZero() && time.Since(began) > quickAnswer {
-			s.extend()
-		}
-		if !s.json && s.status == http.StatusOK {
-			s.writeSingle()
+		if s.messages && (s.lane.due || len(s.queue) > 0) {
+			s.flushAll()
 			return true
 		}
-		writeJSON(s.w, s.status, s.final)
-		if flush {
-			_ = http.NewResponseController(s.w).Flush() // the connection is closed next either way
+		age := time.Duration(0)
+		if began := s.lane.started; !began.IsZero() {
+			age = time.Since(began)
 		}
-		return false
+		return s.out.whole(s.status, s.final, age, flush)
 	}
 	s.kick()
 	done := s.done
@@ -189,11 +201,15 @@ func (s *stream) end(status int, msg []byte, flush bool) (opened bool) {
 	return done != nil
 }
 
-// writeSingle writes an answer for a client that takes nothing but streams.
-func (s *stream) writeSingle() {
-	streamHeaders(s.w.Header())
-	s.w.WriteHeader(http.StatusOK)
-	s.write(appendEvent(nil, s.final))
+// flushAll writes what waits and the answer, when the answer is quicker than
+// the pump. mu is held.
+func (s *stream) flushAll() {
+	out := s.queue
+	if s.lane.due {
+		out = s.out.frame(out, s.lane.take(time.Now()))
+	}
+	s.out.open()
+	_ = s.out.put(s.out.frame(out, s.final)) // a client that is gone needs no answer
 }
 
 // pump opens the stream and writes it to its end. It runs on the goroutine of
@@ -210,14 +226,16 @@ func (s *stream) pump() {
 	s.mu.Unlock()
 	defer close(s.done)
 
-	streamHeaders(s.w.Header())
-	s.w.WriteHeader(http.StatusOK)
+	s.out.open()
 	tick := time.NewTimer(s.pace.KeepAlive)
 	defer tick.Stop()
 	idle := true // the first byte is due at once
 	for {
-		out, next, last := s.take(idle)
-		if len(out) > 0 && !s.write(out) {
+		out, next, last := s.collect(idle)
+		if len(out) > 0 && s.out.put(out) != nil {
+			s.mu.Lock()
+			s.broken, s.state = true, streamOver
+			s.mu.Unlock()
 			return
 		}
 		if last {
@@ -233,9 +251,9 @@ func (s *stream) pump() {
 	}
 }
 
-// take collects what is to be written now, and says how long to wait for the
+// collect gathers what is to be written now, and says how long to wait for the
 // next sign of life. idle: the wait is over, so something must be written.
-func (s *stream) take(idle bool) (out []byte, next time.Duration, last bool) {
+func (s *stream) collect(idle bool) (out []byte, next time.Duration, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -244,22 +262,22 @@ func (s *stream) take(idle bool) (out []byte, next time.Duration, last bool) {
 	next = s.pace.KeepAlive
 	if s.final != nil {
 		if l.due {
-			out = l.appendDue(out, now)
+			out = s.out.frame(out, l.take(now))
 		}
 		s.state = streamOver
-		return appendEvent(out, s.final), 0, true
+		return s.out.frame(out, s.final), 0, true
 	}
 	quiet := now.Sub(l.sent)
 	switch {
 	case l.due && quiet >= s.pace.Progress:
-		out = l.appendDue(out, now)
+		out = s.out.frame(out, l.take(now))
 	case l.due:
 		next = s.pace.Progress - quiet
 	case idle && l.token != nil && quiet >= s.pace.KeepAlive:
 		l.message, l.due = "", true
-		out = l.appendDue(out, now)
+		out = s.out.frame(out, l.take(now))
 	case idle && l.token == nil:
-		out = append(out, keepAliveComment...)
+		out = append(out, s.out.idle()...)
 	}
 	if l.token != nil && !l.due {
 		next = max(0, s.pace.KeepAlive-now.Sub(l.sent))
@@ -267,39 +285,15 @@ func (s *stream) take(idle bool) (out []byte, next time.Duration, last bool) {
 	return out, next, false
 }
 
-// quickAnswer is the age of a call up to which the deadline that the server
-// set at the start of the request is good enough for its answer.
-const quickAnswer = time.Second
-
-// extend gives the next write its full time.
-func (s *stream) extend() {
-	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(s.pace.Write)) // not every writer has deadlines
-}
-
-// write sends bytes to the client within the time for one write.
-func (s *stream) write(out []byte) bool {
-	s.extend()
-	_, err := s.w.Write(out)
-	if err == nil {
-		err = http.NewResponseController(s.w).Flush()
-	}
-	if err != nil {
-		s.mu.Lock()
-		s.broken, s.state = true, streamOver
-		s.mu.Unlock()
-	}
-	return err == nil
-}
-
 // maxProgressRunes is the most a progress message carries.
 const maxProgressRunes = 200
 
-// appendDue appends the progress notification that is due, numbered one
-// higher than the last (MCP, progress: strictly rising).
-func (l *lane) appendDue(dst []byte, now time.Time) []byte {
+// take returns the progress notification that is due, numbered one higher than
+// the last (MCP, progress: strictly rising).
+func (l *lane) take(now time.Time) []byte {
 	l.count++
 	l.due, l.sent = false, now
-	dst = append(dst, `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`...)
+	dst := append([]byte(nil), `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`...)
 	dst = append(dst, l.token...)
 	dst = append(dst, `,"progress":`...)
 	dst = strconv.AppendInt(dst, l.count, 10)
@@ -309,7 +303,7 @@ func (l *lane) appendDue(dst []byte, now time.Time) []byte {
 		msg = l.idleWords(now)
 	}
 	dst = translate.AppendString(dst, msg)
-	return append(dst, "}}\n\n"...)
+	return append(dst, "}}"...)
 }
 
 // idleWords is "<agent>: working, 1m15s".
@@ -319,46 +313,4 @@ func (l *lane) idleWords(now time.Time) string {
 		words = translate.CutRunes(l.agent, 100) + ": " + words
 	}
 	return words
-}
-
-// streamHeaders are those of an SSE response.
-func streamHeaders(h http.Header) {
-	h["Content-Type"] = sseType
-	h["Cache-Control"] = noStore
-	h["X-Accel-Buffering"] = noBuffering
-}
-
-// Header values are shared between responses, never changed.
-var (
-	jsonType    = []string{"application/json"}
-	sseType     = []string{"text/event-stream"}
-	noStore     = []string{"no-store"}
-	noBuffering = []string{"no"}
-
-	keepAliveComment = []byte(":\n\n")
-)
-
-// appendEvent appends a message as one event on one data line. A line break
-// in a JSON text stands only between its tokens, so a blank can take its place.
-func appendEvent(dst, msg []byte) []byte {
-	dst = append(dst, "data: "...)
-	from := len(dst)
-	dst = append(dst, msg...)
-	if bytes.IndexByte(msg, '\n') >= 0 || bytes.IndexByte(msg, '\r') >= 0 {
-		for i, c := range dst[from:] {
-			if c == '\n' || c == '\r' {
-				dst[from+i] = ' '
-			}
-		}
-	}
-	return append(dst, "\n\n"...)
-}
-
-// writeJSON writes a JSON answer.
-func writeJSON(w http.ResponseWriter, status int, msg []byte) {
-	h := w.Header()
-	h["Content-Type"] = jsonType
-	h["Content-Length"] = []string{strconv.Itoa(len(msg))}
-	w.WriteHeader(status)
-	_, _ = w.Write(msg) // a client that is gone needs no answer
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -507,9 +508,17 @@ type brokenWriter struct {
 
 func (w *brokenWriter) Write(b []byte) (int, error) {
 	if w.left--; w.left < 0 {
-		return 0, errClientGone
+		return 0, io.ErrClosedPipe
 	}
 	return w.ResponseRecorder.Write(b)
+}
+
+// An answer that cannot be written holds nobody up.
+func TestBrokenAnswerEnds(t *testing.T) {
+	s := newServer(t, echo, nil)
+	for _, accept := range []string{"text/event-stream", "application/json"} {
+		s.Handler().ServeHTTP(&brokenWriter{httptest.NewRecorder(), 0}, modernPost(callWithToken(""), "Accept", accept))
+	}
 }
 
 // A client that is gone does not hold up the call's end.
