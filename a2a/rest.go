@@ -37,38 +37,31 @@ func (r *route) restRequest(op *operation) (wireRequest, error) {
 	}
 	path, query := "", ""
 	switch op.kind {
-	case opSend, opStream:
+	case opSend:
 		path = "/message:send"
-		if op.kind == opStream {
-			path = "/message:stream"
-		}
+		w.body = appendSend(make([]byte, 0, 512), r.dialect(), r.Tenant, op.send)
+	case opStream:
+		path = "/message:stream"
 		w.body = appendSend(make([]byte, 0, 512), r.dialect(), r.Tenant, op.send)
 	case opGet:
-		w.method = http.MethodGet
-		path = "/tasks/" + pathSegment(op.taskID)
+		w.method, path = http.MethodGet, "/tasks/"+pathSegment(op.taskID)
 		if op.history != nil {
 			query = "historyLength=" + strconv.Itoa(*op.history)
 		}
-	case opCancel, opSubscribe:
-		path = "/tasks/" + pathSegment(op.taskID)
-		if op.kind == opCancel {
-			path += ":cancel"
-		} else if path += ":subscribe"; r.SubscribeGET {
+	case opCancel:
+		path = "/tasks/" + pathSegment(op.taskID) + ":cancel"
+		w.body = r.emptyBody()
+	case opSubscribe:
+		path = "/tasks/" + pathSegment(op.taskID) + ":subscribe"
+		if r.SubscribeGET {
 			w.method = http.MethodGet
-		}
-		if w.method == http.MethodPost {
-			w.body = append([]byte(nil), '{')
-			if r.Version == V10 {
-				w.body = appendField(w.body, "tenant", r.Tenant)
-			}
-			w.body = append(w.body, '}')
+		} else {
+			w.body = r.emptyBody()
 		}
 	case opList:
-		w.method = http.MethodGet
-		path, query = "/tasks", listQuery(op.list)
+		w.method, path, query = http.MethodGet, "/tasks", listQuery(op.list)
 	case opExtendedCard:
-		w.method = http.MethodGet
-		path = "/extendedAgentCard"
+		w.method, path = http.MethodGet, "/extendedAgentCard"
 		if r.Version == V03 {
 			path = "/card"
 		}
@@ -83,6 +76,15 @@ func (r *route) restRequest(op *operation) (wireRequest, error) {
 	}
 	w.url = r.restURL(path, query)
 	return w, nil
+}
+
+// emptyBody is the body of a POST whose parameters are in its path.
+func (r *route) emptyBody() []byte {
+	b := []byte{'{'}
+	if r.Version == V10 {
+		b = appendField(b, "tenant", r.Tenant)
+	}
+	return append(b, '}')
 }
 
 // restURL puts an operation path behind the interface's address: before its

@@ -163,6 +163,9 @@ type sseEvents struct {
 	guard  *guard
 	reader *sse.EventStreamReader
 	joined []byte // the data of an event with several data lines
+	// stray is the first line that is none of an event stream: a client must
+	// ignore it, but a stream of nothing else is not an empty one.
+	stray []byte
 }
 
 func newSSEEvents(read []byte, src io.Reader, maxEvent int) *sseEvents {
@@ -202,6 +205,7 @@ func (s *sseEvents) parse(block []byte) (name string, data []byte, ok bool) {
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(field) {
+		case "id", "retry":
 		case "event":
 			name = string(value)
 		case "data":
@@ -214,6 +218,10 @@ func (s *sseEvents) parse(block []byte) (name string, data []byte, ok bool) {
 			default:
 				s.joined = append(append(s.joined, '\n'), value...)
 				data = s.joined
+			}
+		default:
+			if s.stray == nil {
+				s.stray = bytes.Clone(line[:min(len(line), excerptBytes)])
 			}
 		}
 	}

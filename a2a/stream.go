@@ -17,6 +17,7 @@ type eventStream struct {
 	rt      *roundTrip // nil for the answer of a unary call
 	frames  frames
 	dec     decoder
+	guessed bool   // the content type did not say that this is an event stream
 	release func() // gives the client's place back
 	closing sync.Once
 	closed  atomic.Bool
@@ -86,9 +87,16 @@ func (s *eventStream) first() *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	// A clean end without an event.
+	// A clean end without an event. It is an empty stream only if the agent
+	// said nothing at all: what it said otherwise was an answer.
 	if s.odd != nil {
 		return s.protocolError("JSON that is no A2A answer", s.odd)
+	}
+	if events, ok := s.frames.(*sseEvents); ok && events.stray != nil {
+		return s.protocolError("something that is no event", events.stray)
+	}
+	if s.guessed {
+		return s.protocolError("something that is no event", nil)
 	}
 	return &Error{
 		Cause: CauseEmptyStream, HTTPStatus: s.rt.resp.StatusCode, Err: io.EOF,

@@ -3,6 +3,7 @@ package a2a
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,7 +124,11 @@ func oneEvent(ev Event) *eventStream {
 // and reads the first event. The content type decides, except where the first
 // byte says otherwise: agents mislabel.
 func (rt *roundTrip) openStream() (*eventStream, *Error) {
-	body := newWatchedBody(rt.resp.Body, rt.c.o.Limits.StreamBytes, rt.c.o.Timeouts.StreamIdle, rt.cancel)
+	var plain io.Reader = rt.resp.Body
+	if strings.EqualFold(rt.resp.Header.Get("Content-Encoding"), "gzip") {
+		plain = &gzipBody{body: plain} // though identity was asked for
+	}
+	body := newWatchedBody(plain, rt.c.o.Limits.StreamBytes, rt.c.o.Timeouts.StreamIdle, rt.cancel)
 	rt.body = body
 	rt.scratch = new(replyScratch)
 	s := &eventStream{rt: rt, dec: rt.decoder()}
@@ -139,9 +144,11 @@ func (rt *roundTrip) openStream() (*eventStream, *Error) {
 		if err == io.EOF {
 			src = eofReader{}
 		}
-		if s.frames = rt.framing(head, first, src); s.frames == nil {
+		kind, _, _ := mime.ParseMediaType(rt.resp.Header.Get("Content-Type"))
+		if s.frames = rt.framing(kind, head, first, src); s.frames == nil {
 			return nil, rt.unreadable(errNotJSON, rt.more(head, src))
 		}
+		s.guessed = kind != typeSSE
 	}
 	if e := s.first(); e != nil {
 		return nil, e
@@ -157,15 +164,14 @@ func (rt *roundTrip) streamError(s *eventStream, err error) *Error {
 	return rt.fail(err)
 }
 
-// framing returns the reader for a body that begins with head, nil when it is
-// nothing that can be read.
-func (rt *roundTrip) framing(head []byte, first byte, src io.Reader) frames {
+// framing returns the reader for a body of the media type kind that begins
+// with head, nil when it is nothing that can be read.
+func (rt *roundTrip) framing(kind string, head []byte, first byte, src io.Reader) frames {
 	limits := rt.c.o.Limits
-	kind, _, _ := mime.ParseMediaType(rt.resp.Header.Get("Content-Type"))
 	switch {
 	case first == '<':
 		return nil
-	case lineTypes[kind]:
+	case lineTypes[kind] && (first == '{' || first == '['):
 		return &lineFrames{r: bufio.NewReaderSize(io.MultiReader(bytes.NewReader(head), src), streamChunk), max: limits.EventBytes}
 	case first == '{' || first == '[':
 		if strings.HasSuffix(kind, "json") {
@@ -211,6 +217,24 @@ func firstByte(b []byte) byte {
 func (rt *roundTrip) more(head []byte, src io.Reader) []byte {
 	rest, _ := io.ReadAll(io.LimitReader(src, 4<<10))
 	return append(bytes.Clone(head), rest...)
+}
+
+// gzipBody reads a compressed stream. It begins at the first Read, so that the
+// wait for the first bytes is watched like any other.
+type gzipBody struct {
+	body io.Reader
+	zr   *gzip.Reader
+}
+
+func (g *gzipBody) Read(p []byte) (int, error) {
+	if g.zr == nil {
+		zr, err := gzip.NewReader(g.body)
+		if err != nil {
+			return 0, err
+		}
+		g.zr = zr
+	}
+	return g.zr.Read(p)
 }
 
 // noFrames is an empty body.

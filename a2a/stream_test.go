@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -105,6 +106,28 @@ func TestStreamBodies(t *testing.T) {
 	}
 }
 
+// A proxy that compresses although it was asked not to is understood.
+func TestStreamCompressed(t *testing.T) {
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Encoding", "gzip")
+		zw := gzip.NewWriter(w)
+		for _, result := range []string{taskWorking, textDelta, statusDone} {
+			fmt.Fprintf(zw, "data: {\"result\":%s}\n\n", result)
+			zw.Flush()
+			w.(http.Flusher).Flush()
+		}
+		zw.Close()
+	})
+	s, err := agent.client(V10, JSONRPC).Stream(testContext(t), hello())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if events, err := drain(s); err != nil || kinds(events) != "task:WORKING artifact status:COMPLETED" {
+		t.Errorf("%q %v", kinds(events), err)
+	}
+}
+
 // REST events are bare, in either version.
 func TestStreamREST(t *testing.T) {
 	for _, v := range []Version{V10, V03} {
@@ -144,6 +167,9 @@ func TestStreamRefusals(t *testing.T) {
 		{"broken JSON", JSONRPC, "application/json", `{"jsonrpc":`, CauseProtocol, 0, "ends in the middle"},
 		{"only malformed events", JSONRPC, "text/event-stream", "data: {oops\n\n", CauseProtocol, 0, "not JSON"},
 		{"another request's event", JSONRPC, "text/event-stream", "data: {\"id\":\"999\",\"result\":" + taskWorking + "}\n\n", CauseProtocol, 0, "another request"},
+		{"text labelled SSE", JSONRPC, "text/event-stream", "Internal error\n", CauseProtocol, 0, "no event in a stream: Internal error"},
+		{"text like a field", JSONRPC, "text/plain", "error: out of tokens\n", CauseProtocol, 0, "no event in a stream: error: out of tokens"},
+		{"text like an SSE field", JSONRPC, "text/plain", "retry: later\n", CauseProtocol, 0, "no event"},
 		{"nothing", JSONRPC, "text/event-stream", "", CauseEmptyStream, 0, "without one event"},
 		{"only comments", JSONRPC, "text/event-stream", ": hi\n\n: bye\n\n", CauseEmptyStream, 0, "without one event"},
 		{"only [DONE]", JSONRPC, "text/event-stream", "data: [DONE]\n\n", CauseEmptyStream, 0, "without one event"},
