@@ -113,7 +113,7 @@ func (cfg *AgentConfig) check() (agentSetup, error) {
 	s.allow, err = parseAllowHosts(cfg.AllowHosts)
 	add(err)
 	if len(problems) > 0 {
-		return s, fmt.Errorf("agent %s: %w", plainLine(cfg.Alias, 64), errors.Join(problems...))
+		return s, errors.Join(problems...)
 	}
 	s.transport, err = NewTransport(TransportPolicy{
 		Configured: s.place.agent, AllowHosts: cfg.AllowHosts, DialTimeout: cfg.Timeouts.withDefaults().Dial,

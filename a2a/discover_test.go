@@ -665,3 +665,51 @@ func FuzzLocate(f *testing.F) {
 		}
 	})
 }
+
+// TestEtagOfAnotherVariant: an ETag had without the credential is not shown
+// with it; the two answers may be different cards.
+func TestEtagOfAnotherVariant(t *testing.T) {
+	s := newCardServer(t)
+	var locked atomic.Bool
+	s.on("/card", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-cache")
+		w.Header().Set("ETag", `"same"`)
+		if locked.Load() && r.Header.Get("Authorization") == "" {
+			w.WriteHeader(401)
+			return
+		}
+		if r.Header.Get("If-None-Match") == `"same"` {
+			w.WriteHeader(304)
+			return
+		}
+		serveCard(s.URL+"/"+r.Header.Get("Authorization"))(w, r)
+	})
+	a := newAgent(t, AgentConfig{CardURL: s.URL + "/card", Authorizer: bearer(t, "k")})
+	for i, want := range []string{s.URL + "/", s.URL + "/Bearer k"} {
+		a.mu.Lock()
+		a.checked = time.Time{}
+		a.mu.Unlock()
+		if card, err := a.FetchCard(t.Context()); err != nil || card.Interfaces[0].URL != want {
+			t.Errorf("fetch %d: %+v, %v", i, card, err)
+		}
+		locked.Store(true)
+	}
+}
+
+// TestOriginBound: the wrapper alone keeps a credential home, whoever calls it.
+func TestOriginBound(t *testing.T) {
+	home, _ := url.Parse("https://agent.test/x")
+	bound := originBound{bearer(t, "k"), originOf(home)}
+	for target, want := range map[string]string{
+		"https://agent.test/": "Bearer k", "https://AGENT.test:443/y?z": "Bearer k", "https://agent.test./": "Bearer k",
+		"http://agent.test/": "", "https://agent.test:8443/": "", "https://agent.test.evil/": "", "https://evil.test/": "", "https://agent.test@evil.test/": "",
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := bound.Authorize(req); err != nil || req.Header.Get("Authorization") != want {
+			t.Errorf("%s got %q (%v), want %q", target, req.Header.Get("Authorization"), err, want)
+		}
+	}
+}
