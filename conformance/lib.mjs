@@ -15,9 +15,9 @@ export const peer = (name) => join(root, '.tmp', name);
 const running = new Set();
 
 // start runs a program and waits until it prints its URL: a line with
-// http://127.0.0.1:PORT on either stream. It returns {url, child}; url is the
-// match of want.
-export async function start(name, command, args, { want = /http:\/\/127\.0\.0\.1:\d+(\/mcp)?/, within = 20_000, env = {} } = {}) {
+// http://127.0.0.1:PORT on either stream; with ready, until it prints that as
+// well. It returns {url, child}; url is the match of want.
+export async function start(name, command, args, { want = /http:\/\/127\.0\.0\.1:\d+(\/mcp)?/, ready = /(?:)/, within = 20_000, env = {} } = {}) {
   mkdirSync(results, { recursive: true });
   const log = openSync(join(results, `${name}.log`), 'w');
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env }, cwd: here });
@@ -32,7 +32,7 @@ export async function start(name, command, args, { want = /http:\/\/127\.0\.0\.1
       if (seen.length > 1 << 16) return;
       seen += chunk;
       const match = want.exec(seen);
-      if (match) { clearTimeout(timer); resolve(match[0]); }
+      if (match && ready.test(seen)) { clearTimeout(timer); resolve(match[0]); }
     };
     child.stdout.on('data', take);
     child.stderr.on('data', take);

@@ -1,96 +1,160 @@
 // The official MCP conformance suite against the built gateway.
 //
-// For each mode (the four tools alone; with the suite's fixture agent behind
-// the real translation path) and each revision it runs the requirement set,
-// reads every checks.json (never the exit code), and compares each check with
-// the baseline of that mode and revision. A failure or warning that is not in
-// the baseline fails the run, and so does a baseline line that passes. Every
-// baseline line says why, behind a #.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+//   node suite.mjs [--repeat N] [--only MODE]
+//
+// For each mode (modes.mjs) it runs, on the release of the suite that is
+// pinned, the requirement set and every applicable scenario of each revision,
+// and on the release before it the requirement sets once more. It reads every
+// checks.json, never the exit code, and compares each check with the baseline
+// of that mode and revision (baseline/MODE-REVISION.yml). What fails without a
+// line there fails the run, and so does a line that nothing needs; no line may
+// excuse what every tools server must do (classes.mjs).
+//
+// --repeat N, or REPEAT in the environment, repeats the scenarios that depend
+// on the order of things N times. A whole run writes results/suite.json, from
+// which report.mjs makes REPORT.md.
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { baseline, checks, excuses, listed, state, green, unused, verdict } from './checks.mjs';
+import { classOf } from './classes.mjs';
 import { here, results, run, stopAll } from './lib.mjs';
 import { modes } from './modes.mjs';
 
 const node = process.execPath;
-const revisions = ['2026-07-28', '2025-11-25'];
-const cli = join(here, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
+const { values: flags } = parseArgs({ options: { repeat: { type: 'string', default: process.env.REPEAT ?? '0' }, only: { type: 'string' } } });
+const repeats = Number(flags.repeat);
+if (!Number.isInteger(repeats) || repeats < 0) throw new Error(`--repeat ${flags.repeat}: not a number of repetitions`);
 
-// baseline reads conformance/baseline/MODE-REVISION.yml: lines "- scenario:check # why".
-function baseline(mode, revision) {
-  const path = join(here, 'baseline', `${mode}-${revision}.yml`);
-  const wanted = new Map();
-  if (!existsSync(path)) return wanted;
-  for (const [n, line] of readFileSync(path, 'utf8').split('\n').entries()) {
-    const match = /^\s*-\s+(\S+?):(\S+)(?:\s+#\s*(.+))?$/.exec(line);
-    if (!match) { if (/^\s*-/.test(line)) throw new Error(`${path}:${n + 1}: not "- scenario:check # why": ${line}`); continue; }
-    if (!match[3]) throw new Error(`${path}:${n + 1}: says no reason`);
-    wanted.set(`${match[1]}:${match[2]}`, match[3]);
-  }
-  return wanted;
+const revisions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'];
+const scoredRevisions = revisions.slice(0, 2);
+const suites = [
+  { name: 'alpha.12', cli: join(here, 'node_modules/@modelcontextprotocol/conformance/dist/index.js'), whole: true },
+  { name: 'alpha.11', cli: join(here, 'node_modules/conformance-alpha11/dist/index.js'), whole: false },
+];
+// Beyond both lists: scenarios of extensions that no list of a revision has.
+const extra = ['sep-2640-skills-directory', 'sep-2640-skills-enumeration', 'sep-2640-skills-manifest'];
+
+const dir = join(results, 'suite');
+let failed = 0;
+let passed = 0;
+
+// settle prints one run's verdict and counts it.
+function settle(what, scenarios, surprises) {
+  const states = [...(scenarios ?? new Map()).values()].map(state);
+  console.log(`suite ${what}: ${states.filter(green).length} of ${states.length} scenarios green${surprises.length > 0 ? ', FAILED' : ''}`);
+  for (const line of surprises) console.log(`  ${line}`);
+  if (surprises.length > 0) failed++;
+  else passed++;
 }
 
-const worst = { FAILURE: 4, WARNING: 3, SUCCESS: 2, SKIPPED: 1, INFO: 0 };
+async function conformance(cli, where, url, args, within) {
+  const out = join(dir, where);
+  mkdirSync(out, { recursive: true });
+  await run(node, [cli, 'server', '--url', url, ...args, '-o', out], { within });
+  return out;
+}
 
-// checks reads what one run left: scenario → check id → worst status.
-export function checks(dir) {
-  const scenarios = new Map();
-  for (const entry of readdirSync(dir, { recursive: true })) {
-    const match = /(?:^|\/)server-(.+?)-\d{4}-\d\d-\d\dT[^/]*\/checks\.json$/.exec(entry);
-    if (!match) continue;
-    const seen = scenarios.get(match[1]) ?? new Map();
-    for (const check of JSON.parse(readFileSync(join(dir, entry), 'utf8'))) {
-      const before = seen.get(check.id);
-      if (!before || worst[check.status] > worst[before.status]) seen.set(check.id, check);
-    }
-    scenarios.set(match[1], seen);
+async function list(cli, ...args) {
+  const { out } = await run(node, [cli, 'list', ...args], { within: 60_000 });
+  return listed(out);
+}
+
+function wantedBy(mode, revision) {
+  const name = `baseline/${mode.name}-${revision}.yml`;
+  const path = join(here, name);
+  return existsSync(path) ? baseline(readFileSync(path, 'utf8'), name) : new Map();
+}
+
+// required runs a requirement set; it returns the scenarios and which of them
+// are scored.
+async function required(suite, mode, url, revision, wanted) {
+  const { scored, besides } = await list(suite.cli, '--requirements', revision);
+  const out = await conformance(suite.cli, `${mode.name}-${revision}-${suite.name}`, url, ['--requirements', revision], 300_000);
+  const scenarios = checks(out);
+  settle(`${suite.name} ${mode.name} ${revision} requirements`, scenarios, verdict(scenarios, wanted, [...scored, ...besides]));
+  return { scenarios, scored };
+}
+
+async function everything(suite, mode, url, revision, wanted) {
+  const { scored } = await list(suite.cli, '--server', '--spec-version', revision);
+  const out = await conformance(suite.cli, `${mode.name}-${revision}-${suite.name}-all`, url, ['--suite', 'all', '--spec-version', revision], 300_000);
+  if (revision === '2026-07-28') {
+    for (const scenario of extra) await conformance(suite.cli, `${mode.name}-${revision}-${suite.name}-all`, url, ['--scenario', scenario], 60_000);
   }
-  if (scenarios.size === 0) throw new Error(`no checks.json below ${dir}`);
+  const scenarios = checks(out);
+  settle(`${suite.name} ${mode.name} ${revision} all`, scenarios, verdict(scenarios, wanted, scored));
   return scenarios;
 }
 
-// verdict compares one run with its baseline and says what does not agree.
-export function verdict(scenarios, wanted) {
-  const surprises = [];
-  const used = new Set();
-  for (const [scenario, seen] of scenarios) {
-    for (const [id, check] of seen) {
-      const bad = check.status === 'FAILURE' || check.status === 'WARNING';
-      const key = `${scenario}:${id}`;
-      if (bad && !wanted.has(key)) surprises.push(`${check.status} ${key}: ${check.errorMessage ?? check.description ?? ''}`);
-      if (wanted.has(key)) { used.add(key); if (check.status === 'SUCCESS') surprises.push(`stale baseline, it passes: ${key}`); }
+// repeat runs the lists of a mode at the same time, each n times over.
+async function repeat(suite, mode, url, wanted, n) {
+  const rounds = mode.repeat.map(async (scenarios, lane) => {
+    const surprises = [];
+    for (let i = 1; i <= n; i++) {
+      for (const scenario of scenarios) {
+        // Tasks are off the timeline of revisions: the suite takes their wire by itself.
+        const wire = scenario.startsWith('tasks-') ? [] : ['--spec-version', '2026-07-28'];
+        const out = await conformance(suite.cli, `repeat-${lane}/${scenario}-${i}`, url, ['--scenario', scenario, ...wire], 120_000);
+        surprises.push(...verdict(checks(out), wanted, [scenario]).map((line) => `${line} (time ${i} of ${n})`));
+      }
     }
-  }
-  return surprises;
+    return surprises;
+  });
+  const surprises = (await Promise.all(rounds)).flat();
+  const names = mode.repeat.flat();
+  console.log(`suite ${suite.name} ${mode.name}: ${names.length} scenarios ${n} times${surprises.length > 0 ? ', FAILED' : ''}`);
+  for (const line of surprises) console.log(`  ${line}`);
+  if (surprises.length > 0) failed++;
+  else passed++;
 }
 
-const score = (scenarios) => {
-  const states = [...scenarios.values()].map((seen) => Math.max(...[...seen.values()].map((c) => worst[c.status])));
-  return { green: states.filter((s) => s <= 2).length, warn: states.filter((s) => s === 3).length, fail: states.filter((s) => s === 4).length };
-};
+// plain is a run as results/suite.json has it: without times, so that two runs
+// write the same.
+function plain(scenarios) {
+  return Object.fromEntries([...scenarios].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, seen]) => [name, {
+    class: classOf(name), state: state(seen),
+    bad: [...seen.values()].filter((c) => !green(state(new Map([[c.id, c]])))).map((c) => c.id).sort(),
+  }]));
+}
 
-let failed = 0;
-let passed = 0;
-rmSync(join(results, 'suite'), { recursive: true, force: true });
-try {
-  for (const mode of modes) {
-    const gateway = await mode.start();
-    for (const revision of revisions) {
-      const dir = join(results, 'suite', `${mode.name}-${revision}`);
-      mkdirSync(dir, { recursive: true });
-      await run(node, [cli, 'server', '--url', gateway.url, '--requirements', revision, '-o', dir], { within: 600_000 });
-      const extra = revision === '2026-07-28' ? mode.extra : [];
-      for (const scenario of extra) {
-        await run(node, [cli, 'server', '--url', gateway.url, '--scenario', scenario, '-o', dir], { within: 120_000 });
+async function runMode(mode) {
+  const { url } = await mode.start();
+  const report = { name: mode.name, revisions: {} };
+  for (const revision of revisions) {
+    const wanted = wantedBy(mode, revision);
+    const runs = [];
+    const entry = { reasons: Object.fromEntries(wanted) };
+    for (const suite of suites) {
+      if (scoredRevisions.includes(revision)) {
+        const { scenarios, scored } = await required(suite, mode, url, revision, wanted);
+        runs.push(scenarios);
+        if (suite.whole) Object.assign(entry, { scored, required: plain(scenarios) });
+        else entry.before = Object.fromEntries(Object.entries(plain(scenarios)).map(([name, s]) => [name, s.state]));
       }
-      const scenarios = checks(dir);
-      const surprises = verdict(scenarios, baseline(mode.name, revision));
-      const { green, warn, fail } = score(scenarios);
-      console.log(`suite ${mode.name} ${revision}: ${green} green, ${warn} with warnings, ${fail} failing of ${scenarios.size} scenarios`);
-      for (const line of surprises) console.log(`  ${line}`);
-      if (surprises.length > 0) failed++; else passed++;
+      if (suite.whole) {
+        const scenarios = await everything(suite, mode, url, revision, wanted);
+        runs.push(scenarios);
+        entry.all = plain(scenarios);
+      }
     }
-    await mode.stop();
+    const lines = [...unused(runs, wanted), ...(mode.name === 'four-tools' ? excuses(wanted, classOf) : [])];
+    if (lines.length > 0) settle(`${mode.name} ${revision} baseline`, undefined, lines);
+    report.revisions[revision] = entry;
   }
+  if (mode.repeat && repeats > 0) await repeat(suites[0], mode, url, wantedBy(mode, '2026-07-28'), repeats);
+  await mode.stop();
+  return report;
+}
+
+rmSync(dir, { recursive: true, force: true });
+try {
+  const reports = [];
+  for (const mode of modes) {
+    if (!flags.only || flags.only === mode.name) reports.push(await runMode(mode));
+  }
+  if (reports.length === 0) throw new Error(`--only ${flags.only}: one of ${modes.map((m) => m.name)}`);
+  if (!flags.only) writeFileSync(join(results, 'suite.json'), JSON.stringify(reports, null, 2));
 } catch (err) {
   failed++;
   console.log(`FAIL suite: ${err.stack}`);
