@@ -5,25 +5,45 @@ import (
 	"crypto/rand"
 	"encoding/json"
 
+	"a2agate/tools"
 	"a2agate/translate"
 )
 
-// Ask implements tools.Sink: on the legacy wires it sends elicitation/create
-// on the stream of the call and waits for the client's POST with the answer.
-// A client asks for that by declaring elicitation at initialize; the signed
-// session id carries the declaration, and a call that comes with one is after
-// the handshake. Everybody else gets ok false.
-//
-// Questions go one after the other. The first that is not accepted ends the
-// asking: the answers so far are returned.
+// questioner asks a legacy client in the middle of a call: elicitation/create
+// goes out on the call's own stream, the answer comes as a message of its own.
+// Modern clients are never asked that way (MCP 2026-07-28, transports).
+type questioner struct {
+	running *running
+	stream  *stream
+	// principal and session are who may answer.
+	principal, session string
+	revision           translate.Revision
+	client             tools.ClientCapabilities
+	// gone is closed when answers can no longer reach this process.
+	gone <-chan struct{}
+}
+
+// Ask implements tools.Sink. A client asks for that by declaring elicitation at
+// initialize; the signed session id carries the declaration, and a call that
+// comes with one is after the handshake. Everybody else gets ok false.
 func (x *exchange) Ask(ctx context.Context, asks []translate.Ask) (map[string]translate.Answer, bool, error) {
-	params := x.askable(asks)
+	q := questioner{
+		running: &x.s.running, stream: &x.stream, principal: x.id.Principal, session: x.legacy.id,
+		revision: x.req.Revision, client: x.legacy.client, gone: x.s.drain,
+	}
+	return q.ask(ctx, asks)
+}
+
+// ask puts the questions one after the other. The first that is not accepted
+// ends the asking: the answers so far are returned.
+func (q *questioner) ask(ctx context.Context, asks []translate.Ask) (map[string]translate.Answer, bool, error) {
+	params := q.askable(asks)
 	if params == nil {
 		return nil, false, nil
 	}
 	answers := make(map[string]translate.Answer, len(asks))
 	for i, a := range asks {
-		answer, ok, err := x.askOne(ctx, params[i])
+		answer, ok, err := q.askOne(ctx, params[i])
 		if err != nil || !ok {
 			return nil, false, err
 		}
@@ -37,16 +57,16 @@ func (x *exchange) Ask(ctx context.Context, asks []translate.Ask) (map[string]tr
 
 // askable returns the params of each question, nil when this client cannot be
 // asked every one of them.
-func (x *exchange) askable(asks []translate.Ask) []json.RawMessage {
-	if x.req.Revision.Modern() || x.legacy.id == "" {
+func (q *questioner) askable(asks []translate.Ask) []json.RawMessage {
+	if q.revision.Modern() || q.session == "" {
 		return nil
 	}
 	var params []json.RawMessage
 	for _, a := range asks {
-		if a.URL != "" && !x.legacy.client.ElicitURL || a.URL == "" && !x.legacy.client.ElicitForm {
+		if a.URL != "" && !q.client.ElicitURL || a.URL == "" && !q.client.ElicitForm {
 			return nil
 		}
-		p := translate.ElicitParamsFromAsk(a, x.req.Revision)
+		p := translate.ElicitParamsFromAsk(a, q.revision)
 		if p == nil {
 			return nil // the revision has no words for it
 		}
@@ -55,13 +75,12 @@ func (x *exchange) askable(asks []translate.Ask) []json.RawMessage {
 	return params
 }
 
-func (x *exchange) askOne(ctx context.Context, params json.RawMessage) (translate.Answer, bool, error) {
+func (q *questioner) askOne(ctx context.Context, params json.RawMessage) (translate.Answer, bool, error) {
 	id := rand.Text() // nobody else can answer what they cannot name
-	reply, done := x.s.running.ask(x.key("s" + id))
+	reply, done := q.running.ask(callKey{principal: q.principal, session: q.session, id: "s" + id})
 	defer done()
-	msg := append([]byte(`{"jsonrpc":"2.0","id":"`+id+`","method":"elicitation/create","params":`),
-		params...)
-	if !x.stream.send(append(msg, '}')) {
+	msg := append([]byte(`{"jsonrpc":"2.0","id":"`+id+`","method":"elicitation/create","params":`), params...)
+	if !q.stream.send(append(msg, '}')) {
 		return translate.Answer{}, false, nil
 	}
 	select {
@@ -69,10 +88,9 @@ func (x *exchange) askOne(ctx context.Context, params json.RawMessage) (translat
 		answer, ok := answerOf(e.Result)
 		return answer, ok, nil
 	case <-ctx.Done():
-		x.stream.send([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"` + id + `","reason":"the question is no longer open"}}`))
+		q.stream.send([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"` + id + `","reason":"the question is no longer open"}}`))
 		return translate.Answer{}, false, ctx.Err()
-	case <-x.s.drain:
-		// The client cannot reach this process any more.
+	case <-q.gone:
 		return translate.Answer{}, false, nil
 	}
 }

@@ -75,10 +75,15 @@ var (
 	keepAliveComment = []byte(":\n\n")
 )
 
-// appendEvent appends a message as one event on one data line. A line break
-// in a JSON text stands only between its tokens, so a blank can take its place.
+// appendEvent appends a message as one event on one data line.
 func appendEvent(dst, msg []byte) []byte {
 	dst = append(dst, "data: "...)
+	return append(appendOneLine(dst, msg), "\n\n"...)
+}
+
+// appendOneLine appends a message as one line. A line break in a JSON text
+// stands only between its tokens, so a blank can take its place.
+func appendOneLine(dst, msg []byte) []byte {
 	from := len(dst)
 	dst = append(dst, msg...)
 	if bytes.IndexByte(msg, '\n') >= 0 || bytes.IndexByte(msg, '\r') >= 0 {
@@ -88,7 +93,7 @@ func appendEvent(dst, msg []byte) []byte {
 			}
 		}
 	}
-	return append(dst, "\n\n"...)
+	return dst
 }
 
 // writeJSON writes a JSON answer.

@@ -1,0 +1,375 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"a2agate/tools"
+	"a2agate/translate"
+)
+
+// StdioOptions are those of ServeStdio; zero fields take the defaults.
+type StdioOptions struct {
+	Principal string // Local
+	View      tools.View
+	Pace      Pace
+	Limits    Limits        // BodyBytes (a line), Depth, Batch
+	Grace     time.Duration // 5 s for calls in flight when ctx ends
+}
+
+// stdioSession stands for the one client of a pipe, where HTTP has a signed id.
+const stdioSession = "stdio"
+
+// pipe is one client on a pair of streams.
+type pipe struct {
+	c       *Core
+	o       StdioOptions
+	out     lineWriter
+	running running
+	active  activeStreams
+	drain   chan struct{}
+	base    context.Context
+	work    sync.WaitGroup
+
+	// What initialize settled; owned by the goroutine of ServeStdio, copied
+	// into each call.
+	revision translate.Revision
+	client   tools.ClientCapabilities
+}
+
+// ServeStdio serves one client that writes messages to in, one a line, and
+// reads them from out (MCP, transports, stdio), on every served revision. It
+// returns when in is at its end, after cancelling what still runs; or when ctx
+// ends, after giving calls in flight the grace to answer; with the error that
+// broke one of the streams, else nil. A Read that is still blocked when ctx
+// ends is left behind: the process is to end next.
+func (c *Core) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, o StdioOptions) error {
+	if o.Principal == "" {
+		o.Principal = Local
+	}
+	if o.Grace == 0 {
+		o.Grace = 5 * time.Second
+	}
+	o.Pace, o.Limits = o.Pace.withDefaults(), o.Limits.withDefaults()
+	base, end := context.WithCancelCause(context.Background())
+	p := &pipe{c: c, o: o, out: lineWriter{w: out}, drain: make(chan struct{}), base: base, revision: translate.Rev20250326}
+	lines := make(chan line)
+	stop := make(chan struct{})
+	defer close(stop)
+	go readLines(in, o.Limits.BodyBytes, lines, stop) // ends with in, see above
+	for {
+		select {
+		case l := <-lines:
+			if l.err == nil {
+				p.line(l)
+				continue
+			}
+			end(context.Canceled) // the client is gone
+			p.wind(0, end)
+			if errors.Is(l.err, io.EOF) {
+				return p.out.failed()
+			}
+			return l.err
+		case <-ctx.Done():
+			p.wind(p.o.Grace, end)
+			return p.out.failed()
+		}
+	}
+}
+
+// wind ends what runs, in the order of Server.Serve.
+func (p *pipe) wind(grace time.Duration, end context.CancelCauseFunc) {
+	close(p.drain)
+	idle := make(chan struct{})
+	go func() { // ends with the calls; with one that never ends it is left behind
+		defer close(idle)
+		p.work.Wait()
+	}()
+	wait := func(d time.Duration) (over bool) {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-idle:
+			return true
+		case <-t.C:
+			return false
+		}
+	}
+	over := wait(grace)
+	end(context.DeadlineExceeded) // a first cause stays
+	if !over && !wait(hurry) {
+		for _, s := range p.active.list() {
+			s.abandon()
+		}
+	}
+}
+
+// line works off one line. What may wait for an agent goes on by itself.
+func (p *pipe) line(l line) {
+	switch {
+	case l.long:
+		p.say(appendError(nil, nil, &translate.Error{Code: translate.CodeInvalidRequest, Message: "invalid request: the line is longer than limits.bodyBytes"}))
+		return
+	case isBatch(l.text):
+		p.batch(l.text)
+		return
+	}
+	e, err := ParseEnvelope(l.text, p.o.Limits.Depth)
+	if err != nil {
+		p.say(appendError(nil, e.ID, err))
+		return
+	}
+	p.message(e)
+}
+
+func (p *pipe) say(msg []byte) { _ = p.out.put(p.out.frame(nil, msg)) } // failed() has the error
+
+func (p *pipe) key(id string) callKey {
+	return callKey{principal: p.o.Principal, session: stdioSession, id: id}
+}
+
+func (p *pipe) message(e *Envelope) {
+	switch e.Kind {
+	case KindNotification:
+		if e.Method == "notifications/cancelled" && validID(e.P.RequestID) {
+			p.running.cancel(p.key(idKey(e.P.RequestID)))
+		}
+		return
+	case KindResponse:
+		p.running.answer(p.key(idKey(e.ID)), e)
+		return
+	}
+	call, f := p.newCall(e)
+	switch {
+	case f.failed():
+		p.say(appendError(nil, e.ID, f.err))
+	case methods[e.Method].slow:
+		p.work.Go(call.run)
+	case e.Method == "subscriptions/listen" && call.req.Revision.Modern():
+		p.work.Go(call.listen)
+	default:
+		call.run()
+	}
+}
+
+// pipeCall is one request on its way; it is the Sink of its call.
+type pipeCall struct {
+	p      *pipe
+	req    Request
+	stream stream
+	ctx    context.Context
+	done   func()
+}
+
+func (p *pipe) newCall(e *Envelope) (*pipeCall, failure) {
+	call := &pipeCall{p: p, req: Request{Envelope: e, Revision: p.revision, Principal: p.o.Principal, View: p.o.View, Client: p.client}}
+	call.req.Sink = call
+	if eraOf(e, "") == eraModern {
+		version, f := checkMeta(e)
+		if f.failed() {
+			return nil, f
+		}
+		if version != string(translate.Rev20260728) {
+			return nil, failure{err: unsupportedVersion(version)}
+		}
+		call.req.Revision = translate.Rev20260728
+		call.req.Client = modernClient(e.Meta.ClientCapabilities)
+	} else {
+		call.req.NewSession = func(rev translate.Revision, client tools.ClientCapabilities) string {
+			p.revision, p.client = rev, client
+			return ""
+		}
+	}
+	call.stream.out, call.stream.pace, call.stream.messages, call.stream.id = &p.out, &p.o.Pace, true, e.ID
+	ctx, cancel := context.WithCancel(p.base)
+	remove := p.running.add(p.key(idKey(e.ID)), cancel)
+	call.ctx, call.done = ctx, func() {
+		remove()
+		cancel()
+	}
+	return call, failure{}
+}
+
+func (c *pipeCall) run() {
+	defer c.done()
+	if methods[c.req.Method].slow {
+		c.stream.begin(c.req.Meta.ProgressToken)
+		c.p.active.add(&c.stream)
+		defer c.p.active.remove(&c.stream)
+	}
+	a := c.p.c.Handle(c.ctx, &c.req, nil)
+	c.stream.finish(http.StatusOK, a.Message)
+}
+
+func (c *pipeCall) listen() {
+	defer c.done()
+	refused := c.p.c.Listen(c.ctx, &c.req, c.p.drain, c.p.o.Pace.KeepAlive, func(msg []byte) error {
+		if msg == nil {
+			return c.p.out.failed()
+		}
+		return c.p.out.put(c.p.out.frame(nil, msg))
+	})
+	if refused != nil {
+		c.p.say(refused.Message)
+	}
+}
+
+// Progress implements tools.Sink.
+func (c *pipeCall) Progress(message string) { c.stream.Progress(message) }
+
+// Agent implements agentNamer.
+func (c *pipeCall) Agent(name string) { c.stream.Agent(name) }
+
+// Ask implements tools.Sink.
+func (c *pipeCall) Ask(ctx context.Context, asks []translate.Ask) (map[string]translate.Answer, bool, error) {
+	q := questioner{
+		running: &c.p.running, stream: &c.stream, principal: c.p.o.Principal, session: stdioSession,
+		revision: c.req.Revision, client: c.req.Client, gone: c.p.drain,
+	}
+	return q.ask(ctx, asks)
+}
+
+// batch works off a JSON array (MCP 2025-03-26); its answers are one line.
+func (p *pipe) batch(text []byte) {
+	items, err := parseBatch(text, p.o.Limits.Depth, p.o.Limits.Batch)
+	if err == nil && p.revision != translate.Rev20250326 {
+		err = &translate.Error{Code: translate.CodeInvalidRequest, Message: "invalid request: a batch needs protocol version 2025-03-26"}
+	}
+	if err != nil {
+		p.say(appendError(nil, nil, err))
+		return
+	}
+	p.work.Go(func() {
+		array := []byte{'['}
+		for i := range items {
+			if a := p.batchItem(&items[i]); a != nil {
+				if len(array) > 1 {
+					array = append(array, ',')
+				}
+				array = append(array, a...)
+			}
+		}
+		if len(array) > 1 {
+			p.say(append(array, ']'))
+		}
+	})
+}
+
+func (p *pipe) batchItem(it *batchItem) []byte {
+	e := &it.Envelope
+	switch {
+	case it.problem == "" && e.Kind != KindRequest:
+		p.message(e)
+		return nil
+	case it.problem == "" && (e.Method == "initialize" || eraOf(e, "") != eraLegacy):
+		it.problem = "this request cannot be part of a batch"
+	}
+	if it.problem != "" {
+		return appendError(nil, e.ID, &translate.Error{Code: translate.CodeInvalidRequest, Message: "invalid request: " + it.problem})
+	}
+	ctx, cancel := context.WithCancel(p.base)
+	defer cancel()
+	defer p.running.add(p.key(idKey(e.ID)), cancel)()
+	req := Request{Envelope: e, Revision: translate.Rev20250326, Principal: p.o.Principal, View: p.o.View}
+	return p.c.Handle(ctx, &req, nil).Message
+}
+
+// lineWriter is a carrier that writes each message as a line. It may be used
+// concurrently.
+type lineWriter struct {
+	mu  sync.Mutex
+	w   io.Writer
+	err error // the first that a write gave
+}
+
+func (l *lineWriter) whole(_ int, msg []byte, _ time.Duration, _ bool) bool {
+	_ = l.put(l.frame(nil, msg)) // failed() has the error
+	return false
+}
+
+func (l *lineWriter) open() {}
+
+func (l *lineWriter) frame(dst, msg []byte) []byte {
+	return append(appendOneLine(dst, msg), '\n')
+}
+
+func (l *lineWriter) idle() []byte { return nil }
+
+func (l *lineWriter) put(out []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		_, l.err = l.w.Write(out)
+	}
+	return l.err
+}
+
+func (l *lineWriter) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// line is one line of input, or the end.
+type line struct {
+	text []byte
+	long bool // it was longer than allowed, and is not here
+	err  error
+}
+
+// readLines reads until the end of in or of stop.
+func readLines(in io.Reader, limit int64, to chan<- line, stop <-chan struct{}) {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		l := readLine(r, limit)
+		if len(l.text) > 0 || l.long {
+			l2 := line{text: l.text, long: l.long}
+			select {
+			case to <- l2:
+			case <-stop:
+				return
+			}
+		}
+		if l.err == nil {
+			continue
+		}
+		select {
+		case to <- line{err: l.err}:
+		case <-stop:
+		}
+		return
+	}
+}
+
+// readLine reads one line, without its end and without blanks around it.
+func readLine(r *bufio.Reader, limit int64) (l line) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if int64(len(l.text)+len(part)) > limit {
+			l.long, l.text = true, nil
+		}
+		if !l.long {
+			l.text = append(l.text, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			l.err = err
+			l.text = trimBlanks(l.text)
+			return l
+		}
+	}
+}
+
+func trimBlanks(b []byte) []byte {
+	for len(b) > 0 && (b[len(b)-1] <= ' ') {
+		b = b[:len(b)-1]
+	}
+	for len(b) > 0 && b[0] <= ' ' {
+		b = b[1:]
+	}
+	return b
+}
