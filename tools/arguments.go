@@ -23,13 +23,15 @@ type arguments struct {
 	raw json.RawMessage
 	// fields has each argument byte for byte.
 	fields map[string]json.RawMessage
-	// value is raw decoded with exact numbers, for validation.
+	// value is raw decoded with exact numbers, for validation. An argument
+	// that may be anything and can be large is null in it.
 	value map[string]any
 }
 
 // argumentsFromRaw decodes raw. An absent object and null count as {}; any
-// other JSON is an error, which is the caller's own malformed request.
-func argumentsFromRaw(raw json.RawMessage) (arguments, error) {
+// other JSON is an error, which is the caller's own malformed request. opaque
+// are arguments for which every JSON value is good.
+func argumentsFromRaw(raw json.RawMessage, opaque ...string) (arguments, error) {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 || string(trimmed) == "null" {
 		trimmed = []byte("{}")
@@ -41,12 +43,39 @@ func argumentsFromRaw(raw json.RawMessage) (arguments, error) {
 	if err := json.Unmarshal(trimmed, &a.fields); err != nil {
 		return a, errors.New("arguments are not valid JSON")
 	}
-	value, err := decodeExact(trimmed)
-	if err != nil {
-		return a, errors.New("arguments are not valid JSON")
+	a.value = make(map[string]any, len(a.fields))
+	for name, field := range a.fields {
+		if contains(opaque, name) {
+			a.value[name] = nil
+			continue
+		}
+		v, err := valueFromRaw(field)
+		if err != nil {
+			return a, errors.New("arguments are not valid JSON")
+		}
+		a.value[name] = v
 	}
-	a.value, _ = value.(map[string]any)
 	return a, nil
+}
+
+// valueFromRaw decodes one valid JSON value, the common kinds without a
+// decoder.
+func valueFromRaw(raw json.RawMessage) (any, error) {
+	switch raw[0] {
+	case '"':
+		var s string
+		err := json.Unmarshal(raw, &s)
+		return s, err
+	case 't':
+		return true, nil
+	case 'f':
+		return false, nil
+	case 'n':
+		return nil, nil
+	case '{', '[':
+		return decodeExact(raw)
+	}
+	return json.Number(raw), nil
 }
 
 // dropNulls forgets arguments that are null, which some clients send for

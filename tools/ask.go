@@ -37,7 +37,15 @@ type openQuestion struct {
 
 // digest is over the arguments' values, so that a client may spell them anew.
 func (a arguments) digest() string {
-	raw, err := json.Marshal(a.value)
+	values := make(map[string]any, len(a.fields))
+	for name, raw := range a.fields {
+		v, err := valueFromRaw(raw)
+		if err != nil {
+			v = string(raw)
+		}
+		values[name] = v
+	}
+	raw, err := json.Marshal(values) // sorts the names
 	if err != nil {
 		raw = a.raw
 	}
@@ -165,10 +173,15 @@ func (x *exchange) coldAnswers(asks []translate.Ask) (map[string]translate.Answe
 func (x *exchange) askInCall(ctx context.Context, asks []translate.Ask) (answers map[string]translate.Answer, asked bool, problem string) {
 	got := map[string]translate.Answer{}
 	left := asks
+	bounded, cancel := context.WithTimeout(ctx, stateTTL)
+	defer cancel()
 	for range maxReasks {
-		given, ok, err := x.inv.sink.Ask(ctx, left)
+		given, ok, err := x.inv.sink.Ask(bounded, left)
 		if !ok {
 			return nil, false, ""
+		}
+		if bounded.Err() != nil {
+			return nil, true, "the user did not answer in time; the task still waits"
 		}
 		if err != nil {
 			return nil, true, "the question could not be put to the user"

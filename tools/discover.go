@@ -92,6 +92,9 @@ func cardSummary(alias string, card *a2a.Card, info agentInfo, status a2a.AgentS
 	if status.URL != "" {
 		fmt.Fprintf(&b, "\nA2A %s over %s at %s.", status.Version, status.Binding, status.URL)
 	}
+	if status.CardURL != "" {
+		b.WriteString("\nCard: " + status.CardURL)
+	}
 	fmt.Fprintf(&b, "\nStreaming: %s. Push notifications: %s.", yesNo(card.Streaming), yesNo(card.PushNotifications))
 	if len(card.InputModes)+len(card.OutputModes) > 0 {
 		fmt.Fprintf(&b, "\nTakes %s; gives %s.", modes(card.InputModes), modes(card.OutputModes))

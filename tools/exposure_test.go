@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"a2agate/fixtures"
 	"a2agate/translate"
 )
 
@@ -383,10 +382,6 @@ func TestBadOptions(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-}
-
-func skillsOf(list ...fixtures.Skill) fixtures.Options {
-	return fixtures.Options{Skills: list, NoDemoSkills: true}
 }
 
 func BenchmarkCatalogue(b *testing.B) {

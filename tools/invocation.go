@@ -58,12 +58,12 @@ func (inv *invocation) run(ctx context.Context) translate.Outcome {
 		return protocolError(translate.CodeInvalidParams, problem, nil)
 	}
 	inv.tool = t
-	args, err := argumentsFromRaw(inv.call.Arguments)
+	args, err := argumentsFromRaw(inv.call.Arguments, t.opaque...)
 	if err != nil {
 		return protocolError(translate.CodeInvalidParams, fmt.Sprintf("tool %s: %s", t.shown.Name, err), nil)
 	}
 	if !t.allNulls {
-		args.dropNulls(t.keepNull...)
+		args.dropNulls(t.opaque...)
 	}
 	inv.args = args
 	if t.agent != nil {

@@ -74,8 +74,9 @@ type tool struct {
 	// tool that takes anything.
 	schema *jsonschema.Schema
 	known  []string
-	// keepNull are arguments for which null is a value; allNulls keeps all.
-	keepNull []string
+	// opaque are arguments that may be any JSON value, null too; allNulls
+	// keeps null for all.
+	opaque   []string
 	allNulls bool
 	// agent and skill are set for agent tools and skill tools.
 	agent *agent
@@ -112,7 +113,7 @@ func genericHandlers() (map[string]*tool, error) {
 		name     string
 		props    []property
 		required []string
-		keepNull []string
+		opaque   []string
 		handle   handler
 	}{
 		{ToolDiscover, discoverProperties(nil, false), nil, nil, (*invocation).discover},
@@ -127,7 +128,7 @@ func genericHandlers() (map[string]*tool, error) {
 		}
 		out[g.name] = &tool{
 			shown: Tool{Name: g.name}, handle: g.handle,
-			schema: schema, known: propertyNames(g.props), keepNull: g.keepNull,
+			schema: schema, known: propertyNames(g.props), opaque: g.opaque,
 		}
 	}
 	return out, nil
