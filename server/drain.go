@@ -46,16 +46,16 @@ func (a *activeStreams) list() []*stream {
 	return out
 }
 
-// Serve accepts connections on ln until ctx ends, and returns when the last
-// answer is written. Then, in this order: no new connections, every listen
+// Serve accepts connections on the listeners until ctx ends, and returns when
+// the last answer is written. Then, in this order: no new connections, every listen
 // gets its completion result, calls have Options.Grace to end by themselves;
 // after it (or at Cut) their context ends with cause
 // context.DeadlineExceeded, so that they answer with what they have; a call
 // that does not even then gets -32603. No stream ends without its answer.
 //
-// The error is nil after an orderly end, else what broke the listener. Serve
-// is called once.
-func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+// The error is nil after an orderly end, else what broke a listener. Serve is
+// called once and closes the listeners.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	srv := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: s.o.Limits.HeaderTime,
@@ -66,19 +66,25 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		BaseContext:  func(net.Listener) context.Context { return s.base },
 		ErrorLog:     slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }() // ends with Shutdown or Close below; waited for
+	served := make(chan error, len(listeners))
+	for _, ln := range listeners {
+		go func() { served <- srv.Serve(ln) }() // ends with Shutdown or Close below; waited for
+	}
+	var broken error
+	left := len(listeners)
 	select {
-	case err := <-served:
-		s.endBase(context.DeadlineExceeded)
-		return err
+	case broken = <-served:
+		left--
+		s.Cut() // one listener alone is not what was asked for
 	case <-ctx.Done():
 	}
 	s.shutDown(srv)
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return err
+	for range left {
+		if err := <-served; broken == nil && !errors.Is(err, http.ErrServerClosed) {
+			broken = err
+		}
 	}
-	return nil
+	return broken
 }
 
 // Cut makes a running shutdown hurry: the grace is over now. It may be called

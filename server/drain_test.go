@@ -252,6 +252,32 @@ func TestServeOnABrokenListener(t *testing.T) {
 	}
 }
 
+// Several listeners are one server; one that breaks ends them all.
+func TestServeOnSeveralListeners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, echo, nil)
+		v4, v6 := newPipeListener(), newPipeListener()
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- s.Serve(ctx, v4, v6) }()
+		for _, ln := range []*pipeListener{v4, v6} {
+			v := &served{Server: s, t: t, ln: ln, client: &http.Client{Transport: &http.Transport{
+				DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return ln.dial(ctx) }}}}
+			if text, err := v.answerText(modernPost(callWithToken(""))); err != nil || !strings.Contains(text, `"result"`) {
+				t.Errorf("%v %s", err, text)
+			}
+		}
+		_ = v6.Close()
+		if err := <-ended; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		if _, err := v4.dial(ctx); err == nil {
+			t.Error("the other listener is still open")
+		}
+	})
+}
+
 // A modern client that leaves cancels its call, over a real connection and
 // both before and after the stream has opened (mcp.md item 16).
 func TestModernDisconnect(t *testing.T) {
@@ -279,6 +305,38 @@ func TestModernDisconnect(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A legacy call whose client has left is not cancelled by the shutdown either:
+// its time is up, and the agent may work on.
+func TestDrainAfterLegacyDisconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		cause := make(chan error, 1)
+		s := newServer(t, func(ctx context.Context, _ tools.Call, _ tools.Sink) translate.Outcome {
+			below, cancel := context.WithCancel(context.WithValue(ctx, key{}, 1))
+			defer cancel()
+			<-below.Done()
+			cause <- context.Cause(below)
+			if ctx.Value(http.ServerContextKey) == nil {
+				t.Error("the request's values are lost")
+			}
+			return says("x")
+		}, func(o *Options) { o.Grace = time.Second })
+		v := serve(t, s)
+		ctx, leave := context.WithCancel(context.Background())
+		go func() { _, _ = v.answerText(legacyPost(legacyCall(""), "2025-11-25").WithContext(ctx)) }() // its error is the leaving
+		synctest.Wait()
+		leave()
+		time.Sleep(time.Minute)
+		if len(cause) != 0 {
+			t.Fatalf("the disconnect ended the call: %v", <-cause)
+		}
+		v.end()
+		if err := <-cause; err != context.DeadlineExceeded {
+			t.Errorf("cause %v", err)
+		}
+	})
 }
 
 // Two clients with one id in flight do not touch each other (mcp.md item 19).

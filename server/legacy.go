@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"a2agate/tools"
 	"a2agate/translate"
@@ -85,7 +84,8 @@ func (x *exchange) legacyContext() (context.Context, func()) {
 	if !m.slow {
 		return x.r.Context(), func() {}
 	}
-	ctx, cancel := context.WithTimeout(detached{x.s.base, x.r.Context()}, x.s.o.Limits.LegacyCall)
+	life, cancel := context.WithTimeout(x.s.base, x.s.o.Limits.LegacyCall)
+	ctx := valued{life, x.r.Context()}
 	if x.legacy.id == "" || x.env.ID == nil {
 		return ctx, cancel
 	}
@@ -96,18 +96,18 @@ func (x *exchange) legacyContext() (context.Context, func()) {
 	}
 }
 
-// detached has the life of one context and the values of another.
-type detached struct {
-	context.Context // the life
-	values          context.Context
+// valued has the life of one context, and the values of another where it has
+// none itself.
+type valued struct {
+	context.Context
+	values context.Context
 }
 
-// Value implements context.Context.
-func (d detached) Value(key any) any { return d.values.Value(key) }
-
-// AfterFunc saves package context a goroutine for every child: it finds no
-// cancelCtx of its own here, because Value leads to the other context's.
-func (d detached) AfterFunc(f func()) func() bool { return context.AfterFunc(d.Context, f) }
-
-// Deadline implements context.Context.
-func (d detached) Deadline() (time.Time, bool) { return d.Context.Deadline() }
+// Value implements context.Context. The own context comes first: package
+// context finds a parent's cancellation and its cause through Value.
+func (v valued) Value(key any) any {
+	if own := v.Context.Value(key); own != nil {
+		return own
+	}
+	return v.values.Value(key)
+}

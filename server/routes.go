@@ -106,7 +106,7 @@ const Local = "local"
 
 // Denied is a refused authentication.
 type Denied struct {
-	Status int // 401 or 403
+	Status int // 401 or 403; 0 is 401
 	// Challenge is the WWW-Authenticate header, "" for none.
 	Challenge string
 	// Reason is for the caller and names the remedy; it holds no secret.
@@ -183,7 +183,9 @@ func New(o Options) (*Server, error) {
 // Core returns the server's Core, for a second transport beside HTTP.
 func (s *Server) Core() *Core { return s.core }
 
-// Handler returns the whole HTTP surface.
+// Handler returns the whole HTTP surface. A middleware around it must let
+// http.ResponseController through (an Unwrap method), or streams cannot be
+// flushed.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 func (s *Server) routes() http.Handler {
@@ -240,7 +242,11 @@ func writeDenied(w http.ResponseWriter, d *Denied) {
 	if d.Challenge != "" {
 		w.Header().Set("WWW-Authenticate", d.Challenge)
 	}
-	refuseHTTP(w, d.Status, translate.CodeInvalidRequest, d.Reason)
+	status := d.Status
+	if status == 0 {
+		status = http.StatusUnauthorized
+	}
+	refuseHTTP(w, status, translate.CodeInvalidRequest, d.Reason)
 }
 
 // refuseHTTP answers with a JSON-RPC error without an id: nothing of the
