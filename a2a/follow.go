@@ -31,12 +31,16 @@ type Snapshot struct {
 
 // Follow is what tools and tasksext need of a Follower.
 //
-// A Watch that either method returns must be closed.
+// A Watch that either method returns must be closed, or abandoned. With the
+// last Watch on it an exchange is forgotten, unless Watch.Keep says otherwise;
+// the agent works on. Errors are *Error: nothing was sent then.
 type Follow interface {
 	// Send sends one message and follows what comes of it. It returns at
 	// once; what became of the send shows in the Watch. The exchange belongs
 	// to the follower, not to ctx: a caller who goes away leaves it running
-	// until it calls Cancel.
+	// until it calls Cancel or Abandon. A message to a task that is followed
+	// already goes into the same exchange; its Watch shows what comes after
+	// the agent has taken the message.
 	Send(ctx context.Context, req SendRequest) (*Watch, error)
 	// Task joins the followed task of that id, and begins to follow it where
 	// nobody does yet. Many watches share one upstream stream or poll.

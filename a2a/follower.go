@@ -147,9 +147,10 @@ const (
 // without a task id before the one that already follows the task. No lock is
 // held over upstream work or callbacks.
 type Follower struct {
-	o    FollowerOptions
-	wake chan struct{} // capacity 1: the scheduler's head has changed
-	over chan struct{} // closed when Run ends: readers stop waiting
+	o       FollowerOptions
+	wake    chan struct{} // capacity 1: the scheduler's head has changed
+	started chan struct{} // closed when Run has begun
+	over    chan struct{} // closed when Run ends: readers stop waiting
 
 	mu sync.Mutex // guards everything below; never held over a call
 	// state says whether work may start; run counts the goroutines, which
@@ -183,6 +184,7 @@ func NewFollower(o FollowerOptions) *Follower {
 	return &Follower{
 		o:       o.withDefaults(),
 		wake:    make(chan struct{}, 1),
+		started: make(chan struct{}),
 		over:    make(chan struct{}),
 		tasks:   map[string]*exchange{},
 		sources: map[*source]struct{}{},
@@ -205,6 +207,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 	f.state, f.ctx, f.hangup = runOn, work, hangup
 	f.mu.Unlock()
+	close(f.started)
 
 	f.schedule(work)
 
@@ -225,6 +228,10 @@ func (f *Follower) Run(ctx context.Context) error {
 	f.run.Wait()
 	return nil
 }
+
+// Started returns a channel that is closed once Run has begun: before that
+// Send and Task are refused.
+func (f *Follower) Started() <-chan struct{} { return f.started }
 
 // start runs fn in a goroutine that Run waits for; false when the follower
 // does not run.

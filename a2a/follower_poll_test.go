@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -323,341 +322,6 @@ func TestDoubtfulStreamIsChecked(t *testing.T) {
 	}
 }
 
-func TestLost(t *testing.T) {
-	refusal := fakeError(-32603, "database is down")
-	tests := []struct {
-		name        string
-		err         *Error
-		least, most time.Duration
-		polls       int
-		trouble     string
-	}{
-		{"task not found", fakeNotFound(), 0, 6 * time.Second, 2, ""},
-		{"refused three times", refusal, 2 * time.Second, 12 * time.Second, 4,
-			"the agent does not tell how the task stands (database is down (code -32603)); trying again"},
-		{"no connection", refusedDial(), 5 * time.Minute, 6 * time.Minute, 20,
-			"the agent cannot be reached (connection refused by 127.0.0.1:9101); trying again"},
-		{"no A2A", &Error{Cause: CauseProtocol, Message: "HTML instead of JSON"}, 5 * time.Minute, 6 * time.Minute, 20,
-			"the agent does not tell how the task stands (HTML instead of JSON); trying again"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
-				a.put("t1", StateWorking, "")
-				w := joinTask(t, f, "t1")
-				defer w.Close()
-				waitFor(t, w, time.Second, "the task", inState(StateWorking))
-				a.set("get", tt.err)
-				start := time.Now()
-				var trouble string
-				s := waitFor(t, w, 10*time.Minute, "the loss", func(s Snapshot) bool {
-					if s.Trouble != "" {
-						trouble = s.Trouble
-						if s.Done || s.Lost || s.Err != nil || !inState(StateWorking)(s) {
-							t.Errorf("in trouble: %s", describeSnapshot(s))
-						}
-					}
-					return s.Done
-				})
-				took := time.Since(start)
-				if took < tt.least || took > tt.most || a.count("get") < tt.polls {
-					t.Errorf("lost after %v and %d polls, want %v to %v", took, a.count("get"), tt.least, tt.most)
-				}
-				var e *Error
-				if !s.Lost || !errors.As(s.Err, &e) || e.Message != tt.err.Message || s.Trouble != "" || s.Task == nil {
-					t.Errorf("snapshot: %s", describeSnapshot(s))
-				}
-				if trouble != tt.trouble {
-					t.Errorf("trouble %q, want %q", trouble, tt.trouble)
-				}
-				// A later look starts anew: the agent may have come back.
-				a.set("get", nil)
-				again := joinTask(t, f, "t1")
-				defer again.Close()
-				if s := waitFor(t, again, time.Second, "the task", inState(StateWorking)); s.Lost || s.Seq != 1 {
-					t.Errorf("looked at again: %s", describeSnapshot(s))
-				}
-			})
-		})
-	}
-}
-
-// Two refusals, then an answer: the count starts anew.
-func TestRefusalsInARow(t *testing.T) {
-	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
-		a.put("t1", StateWorking, "")
-		n := 0
-		a.onGet = func(string) (*Task, error) {
-			if n++; n%3 != 0 {
-				return nil, fakeError(-32603, "hiccup")
-			}
-			return taskNews("t1", StateWorking, "").Task, nil
-		}
-		w := joinTask(t, f, "t1")
-		defer w.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-		defer cancel()
-		var s Snapshot
-		var err error
-		for err == nil {
-			if s, err = w.Next(ctx, s.Seq); s.Done {
-				t.Fatalf("snapshot: %s after %d polls", describeSnapshot(s), n)
-			}
-		}
-	})
-}
-
-func TestNetworkCut(t *testing.T) {
-	for _, idle := range []bool{false, true} {
-		for _, streaming := range []bool{false, true} {
-			for _, minutes := range []int{4, 12} {
-				t.Run(fmt.Sprintf("idle=%v,streaming=%v,minutes=%d", idle, streaming, minutes), func(t *testing.T) {
-					following(t, streaming, nil, func(t *testing.T, a *agentFake, f *Follower) {
-						testNetworkCut(t, a, f, idle, minutes)
-					})
-				})
-			}
-		}
-	}
-}
-
-func testNetworkCut(t *testing.T, a *agentFake, f *Follower, idle bool, minutes int) {
-	a.put("t1", StateWorking, "")
-	w := joinTask(t, f, "t1")
-	defer w.Close()
-	waitFor(t, w, time.Second, "the task", inState(StateWorking))
-	if idle {
-		time.Sleep(10 * time.Second)
-	} else {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		go func() {
-			var after uint64
-			for {
-				s, err := w.Next(ctx, after)
-				if err != nil || s.Done {
-					return
-				}
-				after = s.Seq
-			}
-		}()
-		time.Sleep(10 * time.Second)
-	}
-	a.set("", refusedDial())
-	a.cut(&Error{Cause: CauseReset, Message: "connection reset"})
-	time.Sleep(time.Minute)
-	if s := w.Now(); !strings.HasPrefix(s.Trouble, "the agent cannot be reached (connection refused by 127.0.0.1:9101)") {
-		t.Errorf("after a minute: %s", describeSnapshot(s))
-	}
-	time.Sleep(time.Duration(minutes-1) * time.Minute)
-	a.set("", nil)
-	time.Sleep(3 * time.Minute)
-	s := w.Now()
-	if lost := minutes > 5; s.Lost != lost {
-		t.Errorf("after %d minutes: %s", minutes, describeSnapshot(s))
-	} else if !lost && (s.Trouble != "" || s.Done) {
-		t.Errorf("after %d minutes: %s", minutes, describeSnapshot(s))
-	}
-	if minutes < 5 {
-		a.put("t1", StateCompleted, "")
-		waitFor(t, w, 6*time.Second, "the end", isDone)
-	}
-}
-
-func TestAgentRestarts(t *testing.T) {
-	t.Run("and forgets", func(t *testing.T) {
-		following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
-			streams := streamsOf(a)
-			w := sendTo(t, f, askTask(""))
-			defer w.Close()
-			a.put("t1", StateWorking, "")
-			(<-streams).push(taskNews("t1", StateWorking, ""))
-			waitFor(t, w, time.Second, "the task", inState(StateWorking))
-			a.forget()
-			s := waitFor(t, w, 5*time.Second, "the loss", isDone)
-			var e *Error
-			if !s.Lost || !errors.As(s.Err, &e) || e.Code != CodeTaskNotFound {
-				t.Errorf("snapshot: %s", describeSnapshot(s))
-			}
-		})
-	})
-	t.Run("and remembers", func(t *testing.T) {
-		following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
-			streams := streamsOf(a)
-			w := sendTo(t, f, askTask(""))
-			defer w.Close()
-			a.put("t1", StateWorking, "")
-			(<-streams).push(taskNews("t1", StateWorking, ""))
-			waitFor(t, w, time.Second, "the task", inState(StateWorking))
-			a.set("", refusedDial())
-			a.cut(&Error{Cause: CauseReset, Message: "connection reset"})
-			waitFor(t, w, 5*time.Second, "the trouble", func(s Snapshot) bool { return s.Trouble != "" })
-			go func() {
-				time.Sleep(20 * time.Second)
-				a.set("", nil)
-			}()
-			waitFor(t, w, 30*time.Second, "the recovery", func(s Snapshot) bool { return s.Trouble == "" && !s.Done })
-			a.put("t1", StateCompleted, "")
-			waitFor(t, w, 6*time.Second, "the end", isDone)
-		})
-	})
-}
-
-func TestRetryAfter(t *testing.T) {
-	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
-		a.put("t1", StateWorking, "")
-		w := joinTask(t, f, "t1")
-		defer w.Close()
-		waitFor(t, w, time.Second, "the task", inState(StateWorking))
-		a.set("get", &Error{Cause: CauseHTTP, HTTPStatus: 429, RetryAfter: 7 * time.Second, Message: "too many requests"})
-		s := waitFor(t, w, time.Minute, "the trouble", func(s Snapshot) bool { return s.Trouble != "" })
-		if s.Trouble != "the agent asks to be called less often; trying again in 7 s" {
-			t.Errorf("trouble %q", s.Trouble)
-		}
-		n := a.count("get")
-		if _, err := w.Refresh(context.Background()); err != nil || a.count("get") != n {
-			t.Errorf("asked again within the rest: %v", err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
-		defer cancel()
-		if s, err := w.Next(ctx, s.Seq); err == nil {
-			t.Fatalf("news: %s", describeSnapshot(s))
-		}
-		at := a.times("get")
-		checkBackoff(t, at[n-1:], 7*time.Second, 8*time.Second)
-		a.set("get", nil)
-		waitFor(t, w, 8*time.Second, "the recovery", func(s Snapshot) bool { return s.Trouble == "" })
-	})
-}
-
-func TestSlowAgent(t *testing.T) {
-	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
-		a.put("t1", StateWorking, "")
-		a.slow(20 * time.Second)
-		w := joinTask(t, f, "t1")
-		defer w.Close()
-		go func() {
-			time.Sleep(50 * time.Second)
-			a.put("t1", StateCompleted, "")
-		}()
-		waitFor(t, w, 2*time.Minute, "the end", isDone)
-		if n := a.count("get"); n > 5 {
-			t.Errorf("%d GetTasks to an agent that takes 20 s for one", n)
-		}
-	})
-	// One that never answers is out of reach.
-	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
-		a.slow(time.Hour)
-		w := joinTask(t, f, "t1")
-		defer w.Close()
-		s := waitFor(t, w, 10*time.Minute, "the loss", isDone)
-		if !s.Lost {
-			t.Errorf("snapshot: %s", describeSnapshot(s))
-		}
-	})
-}
-
-func TestPollsInFlightAreBounded(t *testing.T) {
-	following(t, false, func(o *FollowerOptions) { o.MaxPolls = 4 }, func(t *testing.T, a *agentFake, f *Follower) {
-		a.slow(time.Second)
-		var mu sync.Mutex
-		busy, most := 0, 0
-		a.onGet = func(id string) (*Task, error) {
-			mu.Lock()
-			busy++
-			most = max(most, busy)
-			mu.Unlock()
-			time.Sleep(time.Second)
-			mu.Lock()
-			busy--
-			mu.Unlock()
-			return taskNews(id, StateWorking, "").Task, nil
-		}
-		var all []*Watch
-		for i := range 40 {
-			all = append(all, joinTask(t, f, fmt.Sprint("t", i)))
-		}
-		time.Sleep(25 * time.Second)
-		mu.Lock()
-		if most > 4 {
-			t.Errorf("%d polls at once", most)
-		}
-		mu.Unlock()
-		for i, w := range all {
-			if !inState(StateWorking)(w.Now()) {
-				t.Errorf("task %d was not polled within 25 s", i)
-			}
-			w.Close()
-		}
-		time.Sleep(time.Minute)
-	})
-}
-
-func TestStreamsAreBounded(t *testing.T) {
-	following(t, true, func(o *FollowerOptions) { o.MaxStreams = 3 }, func(t *testing.T, a *agentFake, f *Follower) {
-		var wg sync.WaitGroup
-		for i := range 10 {
-			id := fmt.Sprint("t", i)
-			a.put(id, StateWorking, "")
-			wg.Go(func() {
-				w := joinTask(t, f, id)
-				defer w.Close()
-				waitFor(t, w, time.Minute, "the end", isDone)
-			})
-		}
-		time.Sleep(20 * time.Second)
-		if n := a.openStreams(); n != 3 || f.Counts().Streams != 3 {
-			t.Errorf("%d streams, counted %d", n, f.Counts().Streams)
-		}
-		for i := range 10 {
-			a.put(fmt.Sprint("t", i), StateCompleted, "")
-		}
-		wg.Wait()
-	})
-}
-
-// A send beyond the limit takes the place of a stream nobody waits for, else
-// it goes out unary.
-func TestSendNeedsAStream(t *testing.T) {
-	following(t, true, func(o *FollowerOptions) { o.MaxStreams = 1 }, func(t *testing.T, a *agentFake, f *Follower) {
-		streams := streamsOf(a)
-		idle := sendTo(t, f, askTask(""))
-		defer idle.Close()
-		first := <-streams
-		a.put("t1", StateWorking, "")
-		first.push(taskNews("t1", StateWorking, ""))
-		waitFor(t, idle, time.Second, "the task", inState(StateWorking))
-		time.Sleep(time.Minute)
-		busy := sendTo(t, f, askTask(""))
-		defer busy.Close()
-		second := <-streams
-		synctest.Wait()
-		if !first.isClosed() {
-			t.Error("the idle stream kept its place")
-		}
-		if s := idle.Now(); len(s.Notes) != 0 || s.Done {
-			t.Errorf("the idle task: %s", describeSnapshot(s))
-		}
-		second.push(taskNews("t2", StateWorking, ""))
-		done := make(chan Snapshot)
-		go func() { done <- waitFor(t, busy, time.Minute, "the end", isDone) }()
-		synctest.Wait()
-		a.onSend = func(context.Context, SendRequest) (Event, error) {
-			return Event{Task: a.put("t3", StateCompleted, "")}, nil
-		}
-		third := sendTo(t, f, askTask(""))
-		defer third.Close()
-		waitFor(t, third, time.Second, "the end", isDone)
-		if a.count("send") != 1 || second.isClosed() {
-			t.Errorf("%d unary sends; the stream in use is closed: %v", a.count("send"), second.isClosed())
-		}
-		second.push(statusNews("t2", StateCompleted, ""))
-		<-done
-		a.put("t1", StateCompleted, "")
-		waitFor(t, idle, 10*time.Second, "the idle task's end", isDone)
-	})
-}
-
 func TestReaderComesWhileTheStreamBreaks(t *testing.T) {
 	following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
 		for i := range 20 {
@@ -695,101 +359,6 @@ func TestAnswersTwice(t *testing.T) {
 	})
 }
 
-func TestWrongTaskInAnswerToPoll(t *testing.T) {
-	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
-		a.onGet = func(string) (*Task, error) { return taskNews("t9", StateCompleted, "").Task, nil }
-		w := joinTask(t, f, "t1")
-		defer w.Close()
-		s := waitFor(t, w, time.Second, "the trouble", func(s Snapshot) bool { return s.Trouble != "" })
-		if s.Task != nil || s.Done {
-			t.Errorf("snapshot: %s", describeSnapshot(s))
-		}
-		a.onGetTask(func(string) (*Task, error) {
-			task := taskNews("", StateCompleted, "").Task
-			task.ContextID = ""
-			return task, nil
-		})
-		s = waitFor(t, w, 10*time.Second, "the end", isDone)
-		if s.Task.ID != "t1" || s.Task.ContextID != "c1" {
-			t.Errorf("ids %q and %q were not filled in", s.Task.ID, s.Task.ContextID)
-		}
-	})
-}
-
-func TestKeep(t *testing.T) {
-	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
-		a.put("t1", StateWorking, "")
-		w := joinTask(t, f, "t1")
-		waitFor(t, w, time.Second, "the task", inState(StateWorking))
-		w.Keep(time.Hour)
-		w.Close()
-		time.Sleep(30 * time.Minute)
-		if f.Counts().Tasks != 1 {
-			t.Fatal("the kept task was dropped")
-		}
-		n := a.count("")
-		again := joinTask(t, f, "t1")
-		if s := again.Now(); !inState(StateWorking)(s) || s.Seq != 1 || a.count("") != n {
-			t.Errorf("snapshot: %s", describeSnapshot(s))
-		}
-		again.Close()
-		time.Sleep(31 * time.Minute)
-	})
-}
-
-func TestCountsAreObserved(t *testing.T) {
-	var mu sync.Mutex
-	var sum FollowerCounts
-	following(t, true, func(o *FollowerOptions) {
-		o.Observe = func(d FollowerCounts) {
-			mu.Lock()
-			defer mu.Unlock()
-			sum.Watches += d.Watches
-			sum.Tasks += d.Tasks
-			sum.Streams += d.Streams
-		}
-	}, func(t *testing.T, a *agentFake, f *Follower) {
-		streams := streamsOf(a)
-		w := sendTo(t, f, askTask(""))
-		(<-streams).push(taskNews("t1", StateWorking, ""))
-		waitFor(t, w, time.Second, "the task", inState(StateWorking))
-		w2 := joinTask(t, f, "t1")
-		if want := (FollowerCounts{Watches: 2, Tasks: 1, Streams: 1}); sum != want || f.Counts() != want {
-			t.Errorf("observed %+v, counts %+v", sum, f.Counts())
-		}
-		w.Close()
-		w2.Close()
-		synctest.Wait()
-		if sum != (FollowerCounts{}) {
-			t.Errorf("observed %+v at the end", sum)
-		}
-	})
-}
-
-// The gateway's own limits are no reason to lose a task, and an id that cannot
-// be asked for is no reason to go on asking.
-func TestOwnErrorsOfPolls(t *testing.T) {
-	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
-		a.put("t1", StateWorking, "")
-		a.set("get", &Error{Cause: CauseBusy, Message: "all places taken"})
-		w := joinTask(t, f, "t1")
-		defer w.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
-		defer cancel()
-		s, err := w.Next(ctx, 0)
-		for err == nil && !s.Done {
-			s, err = w.Next(ctx, s.Seq)
-		}
-		if s.Done || s.Trouble != "too many calls to the agent at once; trying again" {
-			t.Errorf("snapshot: %s", describeSnapshot(s))
-		}
-		a.set("get", &Error{Cause: CauseInvalid, Message: "no such id"})
-		if s := waitFor(t, w, 6*time.Second, "the loss", isDone); !s.Lost {
-			t.Errorf("snapshot: %s", describeSnapshot(s))
-		}
-	})
-}
-
 // A subscription that never brings its first snapshot does not hide the task.
 func TestSubscriptionWithoutAnAnswer(t *testing.T) {
 	following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
@@ -806,97 +375,6 @@ func TestSubscriptionWithoutAnAnswer(t *testing.T) {
 		waitFor(t, w, 2*time.Minute, "the end", isDone)
 		if n := a.count("subscribe"); n != 1 {
 			t.Errorf("%d subscribes", n)
-		}
-	})
-}
-
-// An agent whose client panics harms nobody else.
-func TestPanicInTheClient(t *testing.T) {
-	following(t, true, func(o *FollowerOptions) {
-		o.Upstream = func(context.Context) (Upstream, error) { panic("a bug") }
-	}, func(t *testing.T, a *agentFake, f *Follower) {
-		w := sendTo(t, f, askTask(""))
-		defer w.Close()
-		var e *Error
-		if s := waitFor(t, w, time.Second, "the error", isDone); !errors.As(s.Err, &e) || e.Cause != CauseProtocol {
-			t.Errorf("snapshot: %s", describeSnapshot(s))
-		}
-		w2 := joinTask(t, f, "t1")
-		defer w2.Close()
-		waitFor(t, w2, time.Second, "the trouble", func(s Snapshot) bool { return s.Trouble != "" })
-		if _, err := w2.Cancel(context.Background()); !errors.As(err, &e) || e.Cause != CauseProtocol {
-			t.Errorf("error %v", err)
-		}
-	})
-}
-
-// A shutdown leaves nobody waiting for a cancel or a refresh.
-func TestShutdownWakesCallers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAgentFake(t, true)
-		f := NewFollower(FollowerOptions{Alias: "acme", Upstream: func(context.Context) (Upstream, error) { return a, nil }})
-		ctx, stop := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		go func() { ended <- f.Run(ctx) }()
-		synctest.Wait()
-		unnamed := sendTo(t, f, askTask(""))
-		named := joinTask(t, f, "t1")
-		a.slow(time.Hour)
-		got := make(chan error, 2)
-		go func() {
-			_, err := unnamed.Cancel(context.Background())
-			got <- err
-		}()
-		go func() {
-			_, err := named.Refresh(context.Background())
-			got <- err
-		}()
-		synctest.Wait()
-		stop()
-		for range 2 {
-			var e *Error
-			if err := <-got; !errors.As(err, &e) || e.Cause != CauseCanceled {
-				t.Errorf("error %v", err)
-			}
-		}
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if _, err := named.Refresh(context.Background()); err == nil {
-			t.Error("a refresh after the end returned no error")
-		}
-		if _, err := named.Cancel(context.Background()); err == nil {
-			t.Error("a cancel after the end returned no error")
-		}
-		unnamed.Abandon()
-		named.Close()
-	})
-}
-
-// Refusals count by number and by time.
-func TestRefusalsTooSoonOrTooFew(t *testing.T) {
-	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
-		a.put("t1", StateWorking, "")
-		w := joinTask(t, f, "t1")
-		defer w.Close()
-		waitFor(t, w, time.Second, "the task", inState(StateWorking))
-		time.Sleep(time.Second)
-		a.set("get", fakeError(-32603, "hiccup"))
-		for range 5 {
-			if s, err := w.Refresh(context.Background()); err == nil || s.Done {
-				t.Errorf("%s, %v", describeSnapshot(s), err)
-			}
-		}
-		a.set("get", nil)
-		if s, err := w.Refresh(context.Background()); err != nil || s.Trouble != "" {
-			t.Errorf("%s, %v", describeSnapshot(s), err)
-		}
-		a.set("get", fakeError(-32603, "hiccup"))
-		a.slow(5 * time.Second)
-		n := a.count("get")
-		waitFor(t, w, time.Minute, "the loss", isDone)
-		if n = a.count("get") - n; n < 3 {
-			t.Errorf("lost after %d refusals", n)
 		}
 	})
 }
@@ -921,4 +399,55 @@ func TestStreamOutweighsFailedPolls(t *testing.T) {
 		st.push(statusNews("t1", StateCompleted, ""))
 		waitFor(t, w, time.Second, "the end", isDone)
 	})
+}
+
+// A stream that breaks is looked after soon, however long nobody has asked.
+func TestStreamOfAnIdleTaskBreaks(t *testing.T) {
+	following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
+		streams := streamsOf(a)
+		w := sendTo(t, f, askTask(""))
+		defer w.Close()
+		st := <-streams
+		st.push(taskNews("t1", StateWorking, ""))
+		time.Sleep(3 * time.Hour)
+		if n := a.count(""); n != 1 {
+			t.Errorf("%d calls beside an open stream", n)
+		}
+		a.put("t1", StateCompleted, "")
+		st.end(io.EOF)
+		time.Sleep(15 * time.Second)
+		if s := w.Now(); !s.Done {
+			t.Errorf("snapshot: %s", describeSnapshot(s))
+		}
+	})
+}
+
+// A login done elsewhere lets the agent go on by itself, so a reader sees it
+// soon; for an answer by somebody else the agent is asked rarely.
+func TestPollsOfInterruptedTasks(t *testing.T) {
+	tests := []struct {
+		state       State
+		least, most int
+	}{
+		{StateAuthRequired, 12, 40},
+		{StateInputRequired, 3, 9},
+	}
+	for _, tt := range tests {
+		following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
+			a.put("t1", tt.state, "hm")
+			w := joinTask(t, f, "t1")
+			defer w.Close()
+			s := waitFor(t, w, time.Second, "the question", inState(tt.state))
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if s, err := w.Next(ctx, s.Seq); err == nil {
+				t.Errorf("snapshot: %s", describeSnapshot(s))
+			}
+			if n := a.count("get"); n < tt.least || n > tt.most {
+				t.Errorf("%s: %d polls in a minute", tt.state, n)
+			}
+			a.put("t1", StateCompleted, "")
+			waitFor(t, w, 15*time.Second, "the end", isDone)
+		})
+	}
 }
