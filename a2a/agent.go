@@ -126,6 +126,9 @@ func NewAgent(cfg AgentConfig) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{cfg: cfg, setup: setup, own: originOf(setup.place.agent), transport: setup.transport, logger: cfg.Logger, wake: make(chan struct{}, 1)}
+	if cfg.Wrap != nil {
+		a.transport = cfg.Wrap(a.transport)
+	}
 	a.cfg.Limits, a.cfg.Timeouts = cfg.Limits.withDefaults(), cfg.Timeouts.withDefaults()
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)

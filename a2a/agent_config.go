@@ -54,6 +54,9 @@ type AgentConfig struct {
 	// Proxy is the HTTP proxy to go through, nil for none; the environment is
 	// not read.
 	Proxy *url.URL
+	// Wrap, where not nil, is put around the transport of every request to the
+	// agent, cards included, to look at the traffic. It sees credentials.
+	Wrap func(http.RoundTripper) http.RoundTripper
 	// Observe is told of each call when it is over; may be nil.
 	Observe func(Exchange)
 	// OnChange is called after the card or the state has changed, without a

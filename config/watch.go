@@ -38,6 +38,12 @@ const (
 // goroutine, and is told neither which file nor whether it is in order. A
 // change before Watch has begun is not seen.
 func Watch(ctx context.Context, path string, also []string, onChange func()) error {
+	return WatchReady(ctx, path, also, func() {}, onChange)
+}
+
+// WatchReady is Watch; ready is called once, from when on no change is missed.
+// Whoever reads the files again then has missed none before it either.
+func WatchReady(ctx context.Context, path string, also []string, ready, onChange func()) error {
 	if path == "" {
 		return errors.New("config: no file to watch")
 	}
@@ -49,7 +55,7 @@ func Watch(ctx context.Context, path string, also []string, onChange func()) err
 		}
 		w.files = append(w.files, abs)
 	}
-	return w.run(ctx, func() {}, func() {})
+	return w.run(ctx, ready, func() {})
 }
 
 // watch is one running Watch; it is used by one goroutine.

@@ -285,3 +285,27 @@ func TestWatch(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is changed after ready is seen, whenever that is.
+func TestWatchReady(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "agents.json")
+	if err := os.WriteFile(file, []byte("1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ready, changed := make(chan struct{}), make(chan struct{}, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- WatchReady(ctx, file, nil, func() { close(ready) }, func() { changed <- struct{}{} })
+	}()
+	<-ready
+	if err := os.WriteFile(file, []byte("2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
