@@ -57,7 +57,7 @@ func (r *record) message() string {
 	if r.watch == nil {
 		return ""
 	}
-	return statusMessage(r.watch.Now())
+	return statusMessage(r.now())
 }
 
 func statusMessage(snap a2a.Snapshot) string {
@@ -72,13 +72,17 @@ func statusMessage(snap a2a.Snapshot) string {
 
 // derive takes the newest snapshot into the record. r.mu is held.
 func (s *Service) derive(ctx context.Context, r *record, entry handles.Entry, c Call) {
-	snap := r.watch.Now()
+	snap := r.now()
 	if r.prior != nil {
 		if s.answerFailed(ctx, r, snap) {
-			snap = r.watch.Now()
+			snap = r.now()
 		} else if snap.Task != nil || snap.Message != nil {
 			r.prior.Close()
 			r.prior = nil
+		}
+		if r.prior == nil && r.moving {
+			s.move(ctx, r)
+			snap = r.now()
 		}
 	}
 	switch {
@@ -172,7 +176,7 @@ func questionID(t *a2a.Task) string {
 // settleEnded ends a record whose agent's task has ended, whoever is asking.
 // r.mu is held.
 func (s *Service) settleEnded(ctx context.Context, r *record, entry handles.Entry) {
-	if r.memo.Settled == nil && r.watch != nil && r.prior == nil && r.watch.Now().Done {
+	if r.memo.Settled == nil && r.watch != nil && r.prior == nil && r.now().Done {
 		s.derive(ctx, r, entry, Call{})
 	}
 }

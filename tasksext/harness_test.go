@@ -64,6 +64,9 @@ type world struct {
 	table    *handles.Table
 	svc      *Service
 	present  int // results made
+
+	client *a2a.Client
+	run    func(func(context.Context) error) // until the world ends
 }
 
 func inWorld(t *testing.T, opt fixtures.Options, f func(w *world)) {
@@ -86,7 +89,8 @@ func inWorld(t *testing.T, opt fixtures.Options, f func(w *world)) {
 			Alias: "demo", Upstream: func(context.Context) (a2a.Upstream, error) { return client, nil },
 		})
 		ctx, stop := context.WithCancel(t.Context())
-		running.Go(func() { _ = w.follower.Run(ctx) })
+		w.client, w.run = client, func(f func(context.Context) error) { running.Go(func() { _ = f(ctx) }) }
+		w.run(w.follower.Run)
 		if w.table, err = handles.New(handles.Options{TTL: 15 * time.Minute}); err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,11 @@ type record struct {
 	// watch follows the agent's task. After an answer it is the answer's
 	// exchange and prior the watch from before, until the answer was taken.
 	watch, prior *a2a.Watch
+	// former is the watch on a follower that was replaced (Rebind), until
+	// watch knows the task. moving says that the record is still on the
+	// replaced follower, since an answer was on its way there.
+	former *a2a.Watch
+	moving bool
 	// digest tells whether what a client sees has changed.
 	digest string
 	// changed ends, and is replaced, whenever listeners should look again.
@@ -115,7 +120,7 @@ func (r *record) close() {
 
 // release closes the watches. mu is held.
 func (r *record) release() {
-	for _, w := range []**a2a.Watch{&r.watch, &r.prior} {
+	for _, w := range []**a2a.Watch{&r.watch, &r.prior, &r.former} {
 		if *w != nil {
 			(*w).Close()
 			*w = nil

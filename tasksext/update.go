@@ -79,7 +79,7 @@ func (s *Service) take(ctx context.Context, r *record, entry handles.Entry, take
 // refuse ends the MCP task with the question and the handle, as a call whose
 // user declined would have ended; the agent's task is left waiting.
 func (s *Service) refuse(ctx context.Context, r *record, entry handles.Entry, action string) {
-	snap := r.watch.Now()
+	snap := r.now()
 	note := "the user declined to answer"
 	if action == "cancel" {
 		note = "the user closed the question without an answer"
@@ -92,7 +92,7 @@ func (s *Service) refuse(ctx context.Context, r *record, entry handles.Entry, ac
 // elsewhere (a login page) sends nothing: the agent goes on by itself.
 // r.mu is held.
 func (s *Service) answer(ctx context.Context, r *record, entry handles.Entry) *translate.Error {
-	snap := r.watch.Now()
+	snap := r.now()
 	question := r.memo.Question
 	if snap.Task != nil && snap.Task.Status.State == a2a.StateAuthRequired {
 		r.memo.Answered, r.memo.Asks, r.memo.Held = question, nil, nil
