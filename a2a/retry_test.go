@@ -508,6 +508,7 @@ func TestReadWaitsRetryAfter(t *testing.T) {
 // Under every fault of a send no message is executed twice, and its messageId
 // stays the same; the empty stream is the documented exception.
 func TestNoDoubleExecution(t *testing.T) {
+	release := make(chan struct{})
 	faults := map[string]func(a *scriptedAgent, w http.ResponseWriter, r seenRequest){
 		"reset after executing":    func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r); hangUp() },
 		"500 after executing":      func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) { a.execute(r); w.WriteHeader(500) },
@@ -543,7 +544,7 @@ func TestNoDoubleExecution(t *testing.T) {
 		},
 		"silence": func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) {
 			a.execute(r)
-			time.Sleep(100 * time.Millisecond)
+			<-release
 		},
 		"event then reset": func(a *scriptedAgent, w http.ResponseWriter, r seenRequest) {
 			a.execute(r)
@@ -551,6 +552,7 @@ func TestNoDoubleExecution(t *testing.T) {
 			hangUp()
 		},
 	}
+	defer close(release) // before the agents are closed, which wait for it
 	for name, fault := range faults {
 		for _, b := range []Binding{JSONRPC, REST} {
 			for _, v := range []Version{V10, V03} {
@@ -762,6 +764,7 @@ func TestCallRedirects(t *testing.T) {
 // with the context; a cancellation needs no place.
 func TestMaxConcurrent(t *testing.T) {
 	release := make(chan struct{})
+	arrived := make(chan struct{}, 10)
 	var mu sync.Mutex
 	now, most := 0, 0
 	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
@@ -773,6 +776,7 @@ func TestMaxConcurrent(t *testing.T) {
 		now++
 		most = larger(most, now)
 		mu.Unlock()
+		arrived <- struct{}{}
 		if r.RPC == "SendStreamingMessage" {
 			sseReply(w, r, taskWorking)
 		}
@@ -797,15 +801,8 @@ func TestMaxConcurrent(t *testing.T) {
 			}
 		})
 	}
-	for { // until the other place is taken
-		mu.Lock()
-		n := now
-		mu.Unlock()
-		if n == 2 {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	<-arrived
+	<-arrived // the stream and one send: both places are taken
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
 	_, err = c.Send(ctx, hello())

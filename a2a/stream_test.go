@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"reflect"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -531,7 +530,8 @@ func TestStreamSilentFromTheStart(t *testing.T) {
 }
 
 // Close, the caller's cancellation and its deadline all end a stream whose
-// agent holds it open, free the connection and leave nothing behind.
+// agent holds it open, and free the connection. TestMain looks for goroutines
+// left behind.
 func TestStreamCloseFrees(t *testing.T) {
 	gone := make(chan struct{}, 3)
 	release := make(chan struct{})
@@ -548,7 +548,6 @@ func TestStreamCloseFrees(t *testing.T) {
 		gone <- struct{}{}
 	})
 	defer close(release)
-	before := runtime.NumGoroutine()
 	c := agent.client(V10, JSONRPC)
 	for _, tt := range []struct {
 		cause Cause
@@ -589,13 +588,6 @@ func TestStreamCloseFrees(t *testing.T) {
 	_, err = drain(s)
 	wantError(t, err, CauseTimeout)
 	<-gone
-	agent.CloseClientConnections()
-	for i := 0; runtime.NumGoroutine() > before+2; i++ {
-		if i > 500 {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
 	for _, r := range agent.requests() {
 		if r.RPC == "CancelTask" {
 			t.Error("the task was cancelled without being asked")
@@ -603,55 +595,43 @@ func TestStreamCloseFrees(t *testing.T) {
 	}
 }
 
-// Ten thousand events pass with bounded memory, and an agent that writes
-// faster than the consumer reads is held back.
+// Ten thousand events pass, and an agent that writes faster than the consumer
+// reads is held back: nothing is read ahead of it but one chunk.
 func TestStreamBackpressure(t *testing.T) {
-	const events = 10000
-	var written int
-	var mu sync.Mutex
-	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		pad := strings.Repeat("x", 2000)
-		for range events {
-			if _, err := fmt.Fprintf(w, "data: {\"result\":{\"artifactUpdate\":{\"taskId\":\"t\",\"artifact\":{\"artifactId\":\"a\",\"parts\":[{\"text\":\"%s\"}]}}}}\n\n", pad); err != nil {
-				return
+	synctest.Test(t, func(t *testing.T) {
+		const events = 10000
+		event := []byte("data: {\"result\":{\"artifactUpdate\":{\"taskId\":\"t\",\"artifact\":{\"artifactId\":\"a\",\"parts\":[{\"text\":\"" + strings.Repeat("x", 2000) + "\"}]}}}}\n\n")
+		c, w := pipeClient(t)
+		written := 0
+		go func() {
+			for range events {
+				if _, err := w.Write(event); err != nil {
+					return
+				}
+				written++
 			}
-			mu.Lock()
-			written++
-			mu.Unlock()
-		}
-	})
-	s, err := agent.client(V10, JSONRPC).Stream(testContext(t), hello())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	settled := func() int {
-		for last := -1; ; time.Sleep(50 * time.Millisecond) {
-			mu.Lock()
-			n := written
-			mu.Unlock()
-			if n == last {
-				return n
-			}
-			last = n
-		}
-	}
-	if n := settled(); n >= events {
-		t.Fatal("the agent could write everything although nobody reads")
-	}
-	n := 0
-	for {
-		if _, err := s.Next(); err == io.EOF {
-			break
-		} else if err != nil {
+			w.Close()
+		}()
+		s, err := c.Stream(t.Context(), hello())
+		if err != nil {
 			t.Fatal(err)
 		}
-		n++
-	}
-	if n != events {
-		t.Errorf("%d events", n)
-	}
+		defer s.Close()
+		for n := 1; ; n++ {
+			if _, err := s.Next(); err == io.EOF {
+				if n != events+1 {
+					t.Errorf("%d events", n-1)
+				}
+				return
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if ahead := written - n; ahead > streamChunk/len(event)+1 {
+				t.Fatalf("%d events were read ahead of the consumer", ahead)
+			}
+		}
+	})
 }
 
 // SubscribeToTask: a snapshot first, POST then GET over REST, and a finished

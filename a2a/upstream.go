@@ -11,7 +11,8 @@ import (
 type Upstream interface {
 	// Send sends a message and returns the agent's Task or Message.
 	Send(ctx context.Context, req SendRequest) (Event, error)
-	// Stream sends a message and returns the stream of what comes of it.
+	// Stream sends a message and returns the stream of what comes of it, once
+	// its first event is there: an error in place of it is returned here.
 	Stream(ctx context.Context, req SendRequest) (EventStream, error)
 	// GetTask reads a task; historyLength nil leaves the history's length to
 	// the agent.

@@ -3,6 +3,7 @@ package a2a
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -106,7 +107,10 @@ func (b *errorBody) fill(e *Error) {
 		e.Data = nil
 	}
 	e.Reason = b.reason()
-	e.Code, _ = strconv.Atoi(rawText(b.Code))
+	e.Code = numericCode(rawText(b.Code))
+	if name := reasonName(rawText(b.Code)); e.Reason == "" && errorNames[name] != 0 {
+		e.Reason = name
+	}
 	if e.Code >= 0 && e.Code < 600 {
 		// Not an A2A code: google.rpc.Status repeats the HTTP status or has a
 		// gRPC one.
@@ -123,6 +127,16 @@ func (b *errorBody) fill(e *Error) {
 	if e.Code == -31401 || e.Code == -31403 {
 		e.Cause = CauseAuth
 	}
+}
+
+// numericCode reads a code, also one written as a string or with a fraction of
+// nought; 0 for anything else.
+func numericCode(s string) int {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<31 {
+		return 0
+	}
+	return int(f)
 }
 
 // reason finds ErrorInfo's reason in data, details or beside them.

@@ -134,6 +134,9 @@ func TestErrorReasons(t *testing.T) {
 		`{"error":{"code":-32001,"message":"gone","data":{"details":[` + info + `]}}}`,
 		`{"error":{"code":-32001,"message":"gone","details":[` + info + `]}}`,
 		`{"error":{"code":"-32001","message":"gone","reason":"task-not-found"}}`,
+		`{"error":{"code":-32001.0,"message":"gone","reason":"TASK_NOT_FOUND"}}`,
+		`{"error":{"code":"TASK_NOT_FOUND","message":"gone"}}`,
+		`{"error":{"code":"task-not-found","message":"gone"}}`,
 		`{"error":{"message":"gone","data":[` + info + `]}}`,
 	} {
 		e := errorOf(t, 200, body)
@@ -341,8 +344,10 @@ func TestNetworkErrors(t *testing.T) {
 
 	mute := newScriptedAgent(t, nil)
 	release := make(chan struct{})
+	arrived := make(chan struct{}, 10)
 	mute.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
+		arrived <- struct{}{}
 		select {
 		case <-release:
 		case <-r.Context().Done():
@@ -398,7 +403,13 @@ func TestNetworkErrors(t *testing.T) {
 
 	t.Run("cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(testContext(t))
-		time.AfterFunc(30*time.Millisecond, cancel)
+		for len(arrived) > 0 {
+			<-arrived
+		}
+		go func() {
+			<-arrived
+			cancel()
+		}()
 		_, err := mute.client(V10, JSONRPC).Send(ctx, hello())
 		wantError(t, err, CauseCanceled)
 	})
