@@ -203,7 +203,7 @@ func (x *exchange) lose(e *Error) {
 	x.f.o.Logger.Debug("task lost", "agent", x.f.o.Alias, "cause", string(e.Cause), "reason", e.Error())
 	if x.aside != nil {
 		x.note("the agent no longer knows the task; its message in the middle of the task is taken as the answer")
-		x.message = x.aside
+		x.message, x.cur = x.aside, nil
 	} else {
 		x.err, x.lost = e, true
 	}

@@ -400,7 +400,7 @@ func TestMessageInMidTask(t *testing.T) {
 		w := sendTo(t, f, askTask(""))
 		defer w.Close()
 		s := waitFor(t, w, time.Minute, "the end", isDone)
-		if s.Message == nil || s.Lost || s.Err != nil {
+		if s.Message == nil || s.Task != nil || s.Lost || s.Err != nil {
 			t.Errorf("snapshot: %s", describeSnapshot(s))
 		}
 	})
