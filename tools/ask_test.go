@@ -428,3 +428,31 @@ func TestTwoAnswersAtOnce(t *testing.T) {
 		g.noComplaints()
 	})
 }
+
+func TestQuestionsSayWhoAsks(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g := oneAgent(t, nil)
+		q := g.ask(`{"text":"ask size"}`, formClient)
+		wantEqual(t, "question", q.Asks[0].Message, "Demo agent asks: Which value should I use for size?")
+	})
+}
+
+// A user who never answers does not hold the call for ever.
+func TestMidCallQuestionEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g := oneAgent(t, nil)
+		var out translate.Outcome
+		took := timed(func() { out = g.callWith(t.Context(), neverAnswers{}, ToolSend, `{"text":"ask size"}`, as(formClient)) })
+		got := g.seen(out)
+		wantEqual(t, "waited", took.Round(time.Second), stateTTL)
+		wantText(t, got.str("note"), "the user did not answer in time")
+	})
+}
+
+type neverAnswers struct{}
+
+func (neverAnswers) Progress(string) {}
+func (neverAnswers) Ask(ctx context.Context, _ []translate.Ask) (map[string]translate.Answer, bool, error) {
+	<-ctx.Done()
+	return nil, true, ctx.Err()
+}

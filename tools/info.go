@@ -3,7 +3,9 @@ package tools
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -183,6 +185,11 @@ func newOffer(a *agent) offer {
 	problem := func(format string, args ...any) {
 		if len(o.problems) < maxProblemsOf {
 			o.problems = append(o.problems, fmt.Sprintf("agent %q: ", a.Alias)+fmt.Sprintf(format, args...))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.Skills)) {
+		if a.card != nil && !slices.ContainsFunc(a.info.skills, func(sk skillInfo) bool { return sk.id == id }) {
+			problem("skill %q is configured, but the card has no such skill", id)
 		}
 	}
 	for i := range a.info.skills {

@@ -66,6 +66,8 @@ func unknownAgent(alias string, aliases []string) string {
 	switch {
 	case len(aliases) == 0:
 		return fmt.Sprintf("unknown agent %q: no agent is configured for you", cut(alias, 64))
+	case len(aliases) == 1:
+		return fmt.Sprintf("unknown agent %q: the only agent is %q", cut(alias, 64), aliases[0])
 	case len(aliases) <= 3:
 		return fmt.Sprintf("unknown agent %q: the agents are %s", cut(alias, 64), nameList(aliases))
 	case len(aliases) <= manyNames:

@@ -64,7 +64,7 @@ type AgentEntry struct {
 	Agent Agent
 	// Follow follows the tasks of Agent.
 	Follow a2a.Follow
-	// Expose is nil where Options.Expose holds.
+	// Expose is empty where Options.Expose holds.
 	Expose []Exposure
 	// Tasks is the policy of the agent, "" is auto.
 	Tasks TaskPolicy
@@ -128,7 +128,7 @@ type Options struct {
 	HandleTTL time.Duration
 	Wait      Wait
 	Limits    Limits
-	// Expose holds for agents that say nothing; nil is generic.
+	// Expose holds for agents that say nothing; empty is generic.
 	Expose []Exposure
 	// ToolPrefix, unless nil, stands before skill names in place of
 	// "<alias>_"; it may be empty.
@@ -169,7 +169,7 @@ func (o Options) withDefaults() Options {
 	if o.Limits.CardBytes <= 0 {
 		o.Limits.CardBytes = 1 << 20
 	}
-	if o.Expose == nil {
+	if len(o.Expose) == 0 {
 		o.Expose = []Exposure{ExposeGeneric}
 	}
 	if o.Structured == "" {

@@ -27,7 +27,7 @@ func (inv *invocation) query(ctx context.Context) translate.Outcome {
 	if method == "" || len(method) > maxMethod || strings.ContainsAny(method, "\r\n\x00") {
 		return inv.fault(`"method" must be the name of a JSON-RPC method, such as GetTask`)
 	}
-	bounded, cancel := context.WithTimeout(ctx, inv.budget(""))
+	bounded, cancel := context.WithTimeout(ctx, inv.budget())
 	defer cancel()
 	client, err := inv.agent.Agent.Client(bounded)
 	if err != nil {

@@ -158,7 +158,7 @@ func (x *exchange) begin(ctx context.Context) translate.Outcome {
 		return protocolError(translate.CodeInvalidParams, err.Error(), nil)
 	}
 	x.cold = cold
-	x.budget = inv.budget("timeoutSeconds")
+	x.budget = inv.budget()
 	return x.run(ctx)
 }
 
@@ -183,9 +183,9 @@ func (inv *invocation) policy() TaskPolicy {
 
 // budget is how long the call may wait: its own word, else the agent's, else
 // the configuration's.
-func (inv *invocation) budget(argument string) time.Duration {
-	if argument != "" {
-		if n, ok := inv.args.integer(argument); ok {
+func (inv *invocation) budget() time.Duration {
+	if inv.tool.shown.Name == ToolSend { // a skill's own arguments are not ours
+		if n, ok := inv.args.integer("timeoutSeconds"); ok {
 			return time.Duration(n) * time.Second
 		}
 	}

@@ -223,7 +223,7 @@ func (s *Service) build(o Options, old *state) *state {
 // what is offered; before is the agent of the same alias in the last state.
 func newAgent(e AgentEntry, o Options, before *agent) *agent {
 	expose := e.Expose
-	if expose == nil {
+	if len(expose) == 0 {
 		expose = o.Expose
 	}
 	a := &agent{AgentEntry: e, expose: expose, card: e.Agent.Card()}

@@ -400,3 +400,32 @@ func TestAgentsWithoutIDs(t *testing.T) {
 		}
 	})
 }
+
+// A cancel before the task has a name goes out as soon as it has one.
+func TestCancelBeforeTheTaskIsNamed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g := newGateway(t, map[string]fixtures.Options{"demo": {Unary: true}}, nil)
+		g.demo().Delay(70 * time.Second)
+		handle := g.send(`{"text":"slow 600"}`).str("taskHandle")
+		g.demo().Delay(0)
+		got := g.seen(g.call(ToolCancel, `{"taskHandle":"`+handle+`"}`, nil))
+		wantEqual(t, "status", got.str("status"), "cancelled")
+		wantEqual(t, "cancels", len(g.demo().Calls("CancelTask")), 1)
+	})
+}
+
+// A skill's own argument of that name is not the gateway's.
+func TestSkillsTimeoutIsItsOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g := skillAgent(t, nil, fixtures.Skill{ID: "w", Name: "W", Description: "w", InputSchema: json.RawMessage(`{"type":"object"}`)})
+		g.demo().OnCommand("w", func(_ context.Context, turn *fixtures.Turn) error {
+			_ = turn.Working("on it")
+			if err := turn.Sleep(20 * time.Second); err != nil {
+				return err
+			}
+			return turn.Complete(fixtures.Text("done"))
+		})
+		got := g.seen(g.call("demo_w", `{"timeoutSeconds":1,"agent":"x","taskHandle":"y"}`, nil))
+		wantEqual(t, "status", got.str("status"), "completed")
+	})
+}
