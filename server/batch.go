@@ -86,14 +86,14 @@ func (x *exchange) single(it *batchItem) []byte {
 	ctx, done := x.legacyContext()
 	defer done()
 	x.stream.begin(it.Meta.ProgressToken)
-	return x.s.core.Handle(ctx, &x.req, nil).Message
+	return x.s.core.Handle(ctx, &x.req).Message
 }
 
 // finishBatch writes the answers: one JSON array, or one event each.
 func (x *exchange) finishBatch(answers [][]byte) {
 	x.env = Envelope{Method: "batch"} // for the observer
 	last := len(answers) - 1
-	if x.stream.opened() {
+	if x.stream.isOpened() {
 		for _, a := range answers[:last] {
 			x.stream.send(a)
 		}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -174,4 +176,56 @@ func TestCallAllocations(t *testing.T) {
 			t.Errorf("%s: %v allocations a call", name, n)
 		}
 	}
+}
+
+// BenchmarkWaiting states what a waiting call and an open listen cost in memory
+// (heap and stacks, the server's side and a silent pipe).
+func BenchmarkWaiting(b *testing.B) {
+	const n = 2000
+	for name, body := range map[string]string{
+		"call": callWithToken("1"), "listen": modernBody("1", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`),
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				s := newBenchServer(b, blocked, basicCatalogue())
+				s.o.Limits.Listens = n
+				ctx, cancel := context.WithCancel(context.Background())
+				ln := newPipeListener()
+				ended := make(chan error, 1)
+				go func() { ended <- s.Serve(ctx, ln) }()
+				before := memory()
+				var conns []net.Conn
+				for range n {
+					conn, err := ln.dial(ctx)
+					if err != nil {
+						b.Fatal(err)
+					}
+					conns = append(conns, conn)
+					if err := modernPost(body).Write(conn); err != nil {
+						b.Fatal(err)
+					}
+				}
+				status := make([]byte, 12) // "HTTP/1.1 200": the stream is open
+				for _, c := range conns {
+					if _, err := io.ReadFull(c, status); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(memory()-before)/n, "B/wait")
+				for _, c := range conns {
+					_ = c.Close()
+				}
+				s.Cut()
+				cancel()
+				<-ended
+			}
+		})
+	}
+}
+
+func memory() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"a2agate/a2a"
@@ -128,43 +129,71 @@ func notFound(name string) failure {
 	return refuse(translate.CodeMethodNotFound, "method %q does not exist here", name)
 }
 
-// Handle answers one request, appending the message to dst. It never panics:
-// a panic below it becomes -32603 with an id that the log has too.
-func (c *Core) Handle(ctx context.Context, req *Request, dst []byte) (a Answer) {
-	start := len(dst)
+// Handle answers one request. It never panics: a panic below it becomes -32603
+// with an id that the log has too.
+func (c *Core) Handle(ctx context.Context, req *Request) (a Answer) {
 	defer func() {
 		if p := recover(); p != nil {
-			a = Answer{Code: translate.CodeInternal, Message: c.panicked(dst[:start], req, p)}
+			a = Answer{Code: translate.CodeInternal, Message: c.panicked(req, p)}
 		}
 	}()
 	f := c.admit(req)
 	if f.failed() {
-		return failed(dst, req.ID, f)
+		return failed(req.ID, f)
 	}
-	out := append(dst, `{"jsonrpc":"2.0","id":`...)
-	out = append(out, req.ID...)
-	out = append(out, `,"result":`...)
-	out, a.Session, f = c.result(ctx, req, out)
+	a.Message, a.Session, f = c.result(ctx, req)
 	if f.failed() {
-		return failed(out[:start], req.ID, f)
+		return failed(req.ID, f)
 	}
-	a.Message = append(out, '}')
+	a.Message = append(a.Message, '}')
 	return a
 }
 
-func (c *Core) panicked(dst []byte, req *Request, p any) []byte {
+// buffers hold messages while they are written. A call that waits for its
+// agent holds none.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
+
+// maxPooled keeps one large answer from staying in memory for ever.
+const maxPooled = 256 << 10
+
+// recycle takes back the message of an answer that has been written.
+func recycle(msg []byte) {
+	if cap(msg) <= maxPooled {
+		buffers.Put(&msg)
+	}
+}
+
+// response begins the message of a result; the result and a brace are to
+// follow.
+func response(id json.RawMessage) []byte {
+	dst := (*buffers.Get().(*[]byte))[:0]
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = append(dst, id...)
+	return append(dst, `,"result":`...)
+}
+
+func (c *Core) panicked(req *Request, p any) []byte {
 	id := rand.Text()[:12]
 	c.o.Log.Error("panic while answering", "method", req.Method, "request", id, "panic", p, "stack", string(debug.Stack()))
-	return appendError(dst, req.ID, &translate.Error{
+	return appendError(nil, req.ID, &translate.Error{
 		Code:    translate.CodeInternal,
 		Message: "internal error, request " + id + ": see the gateway's log",
 		Data:    json.RawMessage(`{"requestId":"` + id + `"}`),
 	})
 }
 
-// failed makes the answer of an error.
-func failed(dst []byte, id json.RawMessage, f failure) Answer {
-	return Answer{Message: appendError(dst, id, f.err), Code: f.err.Code, Shape: f.shape}
+// failed makes the answer of an error. A code that MCP does not know here, such
+// as one of A2A's, never leaves (MCP 2026-07-28, basic, error codes).
+func failed(id json.RawMessage, f failure) Answer {
+	switch f.err.Code {
+	case translate.CodeParse, translate.CodeInvalidRequest, translate.CodeMethodNotFound, translate.CodeInvalidParams, translate.CodeInternal,
+		translate.CodeHeaderMismatch, translate.CodeMissingCapability, translate.CodeUnsupportedVersion:
+	default:
+		own := *f.err
+		own.Code = translate.CodeInternal
+		f.err = &own
+	}
+	return Answer{Message: appendError(nil, id, f.err), Code: f.err.Code, Shape: f.shape}
 }
 
 // appendError appends a JSON-RPC error response; id nil leaves the id out.
@@ -234,25 +263,25 @@ func missingTasks() *translate.Error {
 	}
 }
 
-// result appends the result of an admitted request.
-func (c *Core) result(ctx context.Context, req *Request, dst []byte) (out []byte, session string, f failure) {
+// result makes the message of an admitted request but for its last brace.
+func (c *Core) result(ctx context.Context, req *Request) (msg []byte, session string, f failure) {
 	switch req.Method {
 	case "tools/call":
-		out, f = c.callTool(ctx, req, dst)
+		msg, f = c.callTool(ctx, req)
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		out, f = c.list(req, dst)
+		msg, f = c.list(req)
 	case "tasks/get", "tasks/update", "tasks/cancel":
-		out, f = c.task(ctx, req, dst)
+		msg, f = c.task(ctx, req)
 	case "ping":
-		out = append(dst, '{', '}')
+		msg = append(response(req.ID), '{', '}')
 	case "initialize":
-		return c.initialize(ctx, req, dst)
+		return c.initialize(ctx, req)
 	case "subscriptions/listen":
 		f = refuse(translate.CodeInvalidRequest, "subscriptions/listen needs a stream")
 	default:
-		out, f = c.delegate(ctx, req, dst)
+		msg, f = c.delegate(ctx, req)
 	}
-	return out, "", f
+	return msg, "", f
 }
 
 // snapshot returns what the caller's view is made of now.
@@ -264,26 +293,26 @@ func (c *Core) snapshot(req *Request) (*snapshot, failure) {
 	return s, failure{}
 }
 
-func (c *Core) callTool(ctx context.Context, req *Request, dst []byte) ([]byte, failure) {
+func (c *Core) callTool(ctx context.Context, req *Request) ([]byte, failure) {
 	name, ok := stringValue(req.P.Name)
 	if !ok {
-		return dst, malformed("tools/call: params.name must be a string")
+		return nil, malformed("tools/call: params.name must be a string")
 	}
 	snap, f := c.snapshot(req)
 	if f.failed() {
-		return dst, f
+		return nil, f
 	}
 	tool, ok := snap.tools[name]
 	if !ok {
-		return dst, refuse(translate.CodeInvalidParams, "unknown tool %q", name)
+		return nil, refuse(translate.CodeInvalidParams, "unknown tool %q", name)
 	}
 	call, f := c.call(req, name)
 	if f.failed() {
-		return dst, f
+		return nil, f
 	}
 	if tool.headers != nil && req.Headers != nil && req.Revision.Modern() {
 		if e := checkParamHeaders(tool.headers, call.Arguments, req.Headers); e != nil {
-			return dst, failure{err: e}
+			return nil, failure{err: e}
 		}
 	}
 	sink := req.Sink
@@ -293,7 +322,7 @@ func (c *Core) callTool(ctx context.Context, req *Request, dst []byte) ([]byte, 
 	if n, ok := sink.(agentNamer); ok && tool.agent != "" {
 		n.Agent(tool.agent)
 	}
-	return c.outcome(dst, req, c.o.Caller.Call(ctx, call, sink))
+	return c.outcome(req, c.o.Caller.Call(ctx, call, sink))
 }
 
 // call makes the Call of a tools/call, checking the shape of its params.
@@ -329,21 +358,21 @@ func (c *Core) call(req *Request, name string) (tools.Call, failure) {
 	return call, failure{}
 }
 
-// outcome appends what a call came to.
-func (c *Core) outcome(dst []byte, req *Request, o translate.Outcome) ([]byte, failure) {
+// outcome makes the message of what a call came to.
+func (c *Core) outcome(req *Request, o translate.Outcome) ([]byte, failure) {
 	meta := c.meta(req.Revision)
 	switch {
 	case o.Err != nil:
-		return dst, failure{err: o.Err}
+		return nil, failure{err: o.Err}
 	case o.Result != nil:
-		return translate.AppendResult(dst, *o.Result, req.Revision, meta), failure{}
+		return translate.AppendResult(response(req.ID), *o.Result, req.Revision, meta), failure{}
 	case o.InputRequired != nil && req.Revision.Modern():
-		return translate.AppendInputRequired(dst, *o.InputRequired, req.Revision, meta), failure{}
+		return translate.AppendInputRequired(response(req.ID), *o.InputRequired, req.Revision, meta), failure{}
 	case o.Task != nil && req.Client.Tasks:
-		return translate.AppendTask(dst, *o.Task, meta), failure{}
+		return translate.AppendTask(response(req.ID), *o.Task, meta), failure{}
 	}
 	c.o.Log.Error("a tool call came to nothing that this client can take", "tool", string(req.P.Name), "revision", req.Revision)
-	return dst, refuse(translate.CodeInternal, "internal error: the call came to nothing that this client can take")
+	return nil, refuse(translate.CodeInternal, "internal error: the call came to nothing that this client can take")
 }
 
 // meta is the _meta of results on a revision.
@@ -355,47 +384,47 @@ func (c *Core) meta(rev translate.Revision) []translate.MetaEntry {
 }
 
 // task serves tasks/*; the extension has been found declared.
-func (c *Core) task(ctx context.Context, req *Request, dst []byte) ([]byte, failure) {
+func (c *Core) task(ctx context.Context, req *Request) ([]byte, failure) {
 	id, ok := stringValue(req.P.TaskID)
 	if !ok {
-		return dst, malformed("%s: params.taskId must be a string", req.Method)
+		return nil, malformed("%s: params.taskId must be a string", req.Method)
 	}
 	call := TaskCall{Principal: req.Principal, Agents: c.o.Catalogues.Scope(req.View), TaskID: id, Client: req.Client}
 	switch req.Method {
 	case "tasks/get":
-		out, err := c.o.Tasks.Get(ctx, dst, call, c.serverInfo)
+		out, err := c.o.Tasks.Get(ctx, response(req.ID), call, c.serverInfo)
 		return out, failure{err: err}
 	case "tasks/update":
 		if !isObject(req.P.InputResponses) {
-			return dst, malformed("tasks/update: params.inputResponses must be an object")
+			return nil, malformed("tasks/update: params.inputResponses must be an object")
 		}
 		call.InputResponses = req.P.InputResponses
 		if err := c.o.Tasks.Update(ctx, call); err != nil {
-			return dst, failure{err: err}
+			return nil, failure{err: err}
 		}
 	default:
 		if err := c.o.Tasks.Cancel(ctx, call); err != nil {
-			return dst, failure{err: err}
+			return nil, failure{err: err}
 		}
 	}
-	dst = append(dst, `{"resultType":"complete","_meta":`...)
+	dst := append(response(req.ID), `{"resultType":"complete","_meta":`...)
 	return append(translate.AppendMeta(dst, c.serverInfo), '}'), failure{}
 }
 
-// list appends a list, which was written when its snapshot was made.
-func (c *Core) list(req *Request, dst []byte) ([]byte, failure) {
+// list makes the message of a list, which was written when its snapshot was made.
+func (c *Core) list(req *Request) ([]byte, failure) {
 	if cur := req.P.Cursor; cur != nil && !isNull(cur) {
 		if _, ok := stringValue(cur); !ok {
-			return dst, malformed("%s: params.cursor must be a string", req.Method)
+			return nil, malformed("%s: params.cursor must be a string", req.Method)
 		}
-		return dst, refuse(translate.CodeInvalidParams, "%s: unknown cursor %s: this server answers with one page and gives out no cursors",
+		return nil, refuse(translate.CodeInvalidParams, "%s: unknown cursor %s: this server answers with one page and gives out no cursors",
 			req.Method, bytes.ToValidUTF8(cur[:min(len(cur), 80)], nil))
 	}
 	snap, f := c.snapshot(req)
 	if f.failed() {
-		return dst, f
+		return nil, f
 	}
-	return append(dst, snap.list(c, req.Method, req.Revision)...), failure{}
+	return append(response(req.ID), snap.list(c, req.Method, req.Revision)...), failure{}
 }
 
 // silent is the Sink of a caller that hears nothing before the answer.

@@ -31,22 +31,22 @@ func delegated(ctx context.Context) *delegation {
 	return d
 }
 
-// delegate appends the result that mcp-go makes of a request. mcp-go gets a
+// delegate makes the message of the result that mcp-go makes of a request. mcp-go gets a
 // message put together anew of what was parsed here, so the two cannot read
 // it differently.
-func (c *Core) delegate(ctx context.Context, req *Request, dst []byte) ([]byte, failure) {
+func (c *Core) delegate(ctx context.Context, req *Request) ([]byte, failure) {
 	snap, f := c.snapshot(req)
 	if !f.failed() {
 		f = c.checkTarget(req, snap)
 	}
 	if f.failed() {
-		return dst, f
+		return nil, f
 	}
 	result, f := c.handleMessage(ctx, req, snap)
 	if f.failed() {
-		return dst, f
+		return nil, f
 	}
-	return c.encode(dst, req, result)
+	return c.encode(req, result)
 }
 
 // checkTarget checks that what the request names exists in the catalogue.
@@ -125,47 +125,46 @@ func missingResource(req *Request, message string) *translate.Error {
 	return &translate.Error{Code: translate.CodeInvalidParams, Message: message, Data: append(data, '}')}
 }
 
-// encode appends a result of mcp-go as JSON.
-func (c *Core) encode(dst []byte, req *Request, result any) ([]byte, failure) {
+// encode makes the message of a result of mcp-go.
+func (c *Core) encode(req *Request, result any) ([]byte, failure) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(result); err != nil {
 		c.o.Log.Error("result cannot be encoded", "method", req.Method, "error", err)
-		return dst, refuse(translate.CodeInternal, "internal error: see the gateway's log")
+		return nil, refuse(translate.CodeInternal, "internal error: see the gateway's log")
 	}
-	return append(dst, bytes.TrimSpace(buf.Bytes())...), failure{}
+	return append(response(req.ID), bytes.TrimSpace(buf.Bytes())...), failure{}
 }
 
-// initialize answers the handshake of the legacy wires. The version and the
+// initialize makes the message that answers the handshake of the legacy wires. The version and the
 // capabilities are put right here: mcp-go echoes versions that are not served
 // and announces to legacy clients what only the modern wire has.
-func (c *Core) initialize(ctx context.Context, req *Request, dst []byte) ([]byte, string, failure) {
+func (c *Core) initialize(ctx context.Context, req *Request) (msg []byte, session string, f failure) {
 	asked, ok := stringValue(req.P.ProtocolVersion)
 	if !ok {
-		return dst, "", malformed("initialize: params.protocolVersion must be a string")
+		return nil, "", malformed("initialize: params.protocolVersion must be a string")
 	}
 	rev := negotiate(asked)
 	snap, f := c.snapshot(req)
 	if f.failed() {
-		return dst, "", f
+		return nil, "", f
 	}
 	raw, f := c.handleMessage(ctx, req, snap)
 	if f.failed() {
-		return dst, "", f
+		return nil, "", f
 	}
 	result, ok := raw.(mcp.InitializeResult)
 	if !ok {
-		return dst, "", refuse(translate.CodeInternal, "internal error: initialize came to %T", raw)
+		return nil, "", refuse(translate.CodeInternal, "internal error: initialize came to %T", raw)
 	}
 	result.ProtocolVersion = string(rev)
 	result.Capabilities = legacyCapabilities(result.Capabilities)
-	session := ""
 	if req.NewSession != nil {
 		session = req.NewSession(rev, legacyClient(req.P.Capabilities, rev))
 	}
-	dst, f = c.encode(dst, req, result)
-	return dst, session, f
+	msg, f = c.encode(req, result)
+	return msg, session, f
 }
 
 // legacyCapabilities takes out what a legacy client cannot use: no stream

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"a2agate/a2a"
@@ -131,8 +130,7 @@ func (x *exchange) answer(ctx context.Context, status func(Answer) int) {
 		x.s.active.add(&x.stream)
 		defer x.s.active.remove(&x.stream)
 	}
-	buf := buffers.Get().(*[]byte)
-	a := x.s.core.Handle(ctx, &x.req, (*buf)[:0])
+	a := x.s.core.Handle(ctx, &x.req)
 	if a.Session != "" {
 		x.http.w.Header()[headerSession] = []string{a.Session}
 	}
@@ -141,17 +139,9 @@ func (x *exchange) answer(ctx context.Context, status func(Answer) int) {
 	if streamed {
 		code = http.StatusOK
 	}
-	if cap(a.Message) <= maxPooled {
-		*buf = a.Message
-	}
-	buffers.Put(buf)
+	recycle(a.Message)
 	x.observe(code, a.Code, streamed)
 }
-
-// maxPooled keeps one large answer from staying in memory for ever.
-const maxPooled = 256 << 10
-
-var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
 func (x *exchange) observe(status, code int, streamed bool) {
 	if x.s.o.Observe == nil {

@@ -202,7 +202,7 @@ func (c *pipeCall) run() {
 		c.p.active.add(&c.stream)
 		defer c.p.active.remove(&c.stream)
 	}
-	a := c.p.c.Handle(c.ctx, &c.req, nil)
+	a := c.p.c.Handle(c.ctx, &c.req)
 	c.stream.finish(http.StatusOK, a.Message)
 }
 
@@ -276,7 +276,7 @@ func (p *pipe) batchItem(it *batchItem) []byte {
 	defer cancel()
 	defer p.running.add(p.key(idKey(e.ID)), cancel)()
 	req := Request{Envelope: e, Revision: translate.Rev20250326, Principal: p.o.Principal, View: p.o.View}
-	return p.c.Handle(ctx, &req, nil).Message
+	return p.c.Handle(ctx, &req).Message
 }
 
 // lineWriter is a carrier that writes each message as a line. It may be used

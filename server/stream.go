@@ -29,14 +29,6 @@ func (p Pace) withDefaults() Pace {
 	return p
 }
 
-type streamState uint8
-
-const (
-	streamWaiting streamState = iota // nothing written, the handler owns w
-	streamOpen                       // the pump owns w
-	streamOver                       // the answer is written
-)
-
 // carrier is how a stream reaches its client. Its methods are called by the
 // stream's owner only.
 type carrier interface {
@@ -57,11 +49,11 @@ type carrier interface {
 // stream writes the answer to one request: as one message when it comes in
 // time, else as a stream of messages that ends with it (MCP, transports).
 //
-// The carrier has one owner at a time. Before the stream opens it is the
-// goroutine that runs the call; from then on it is the pump, a goroutine that
-// the opening timer starts and that finish waits for. So a quick call costs a
-// timer and no goroutine, Progress never waits for the network, and nothing
-// can be written after the answer.
+// Whoever writes holds writing: a turn of the timer, which opens the stream,
+// writes what is due and sets the next turn; or the end, which is the caller's
+// own goroutine. So a quick call costs a timer, a waiting one no goroutine of
+// its own, Progress never waits for the network, and nothing can be written
+// after the answer.
 type stream struct {
 	out  carrier
 	pace *Pace
@@ -70,17 +62,19 @@ type stream struct {
 	// id is the raw id of the request, for the answer that abandon writes.
 	id []byte
 
-	mu     sync.Mutex // guards what follows
-	state  streamState
-	timer  *time.Timer // opens the stream; nil where it never opens by itself
-	queue  []byte      // framed messages to write before the answer
-	final  []byte      // the answer, once it is known
-	status int         // of a plain answer
-	lane   lane
-	wake   chan struct{} // made by the pump; tells it of news
-	done   chan struct{} // made by the pump; closed when it is gone
-	// broken says that a write failed: the client is gone.
-	broken bool
+	writing sync.Mutex // taken before mu
+	mu      sync.Mutex // guards what follows
+	opened  bool       // the first turn has been
+	over    bool       // the answer is written, or the client is gone
+	busy    bool       // a turn is on its way
+	again   bool       // another was wanted meanwhile
+	timer   *time.Timer
+	at      time.Time // when the timer is set to
+	written time.Time // when something was written last
+	queue   []byte    // framed messages to write before the answer
+	final   []byte    // the answer, once it is known
+	status  int       // of a plain answer
+	lane    lane
 }
 
 // lane is the progress of the call that runs on a stream.
@@ -104,21 +98,22 @@ func (s *stream) begin(token []byte) {
 		s.queue = s.out.frame(s.queue, s.lane.take(now))
 	}
 	s.lane = lane{token: token, started: now}
-	if s.timer == nil && s.messages && s.state == streamWaiting {
-		s.timer = time.AfterFunc(s.pace.FirstByte, s.pump)
+	if s.timer == nil && s.messages {
+		s.at = now.Add(s.pace.FirstByte)
+		s.timer = time.AfterFunc(s.pace.FirstByte, s.turn)
 	}
 }
 
-// Progress notes what the agent is doing. The pump writes it when its turn
-// comes; of several in the meantime the last one wins.
+// Progress notes what the agent is doing. It is written when its turn comes;
+// of several in the meantime the last one wins.
 func (s *stream) Progress(message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lane.token == nil || !s.messages || s.final != nil {
+	if s.lane.token == nil || s.timer == nil || s.final != nil {
 		return
 	}
 	s.lane.message, s.lane.due = translate.CutRunes(message, maxProgressRunes), true
-	s.kick()
+	s.turnAt(s.lane.sent.Add(s.pace.Progress))
 }
 
 // Agent names who works, for the words of an idle progress message.
@@ -133,156 +128,143 @@ func (s *stream) Agent(name string) {
 func (s *stream) send(msg []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.messages || s.broken || s.final != nil || s.state == streamOver {
+	if s.timer == nil || s.over || s.final != nil {
 		return false
 	}
 	s.queue = s.out.frame(s.queue, msg)
-	s.kick()
+	s.turnAt(time.Now())
 	return true
 }
 
-// kick makes the pump look, starting it if need be. mu is held.
-func (s *stream) kick() {
-	switch s.state {
-	case streamWaiting:
-		if s.timer != nil {
-			s.timer.Reset(0)
-		}
-	case streamOpen:
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+// turnAt brings the next turn forward. mu is held.
+func (s *stream) turnAt(at time.Time) {
+	if s.over || !at.Before(s.at) {
+		return
+	}
+	s.at = at
+	s.timer.Reset(max(0, time.Until(at)))
+}
+
+// isOpened reports whether the answer goes out on a stream.
+func (s *stream) isOpened() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened
+}
+
+// turn runs on the goroutine of the timer.
+func (s *stream) turn() {
+	s.mu.Lock()
+	if s.busy { // on a slow client; one that waits is enough
+		s.again = true
+		s.mu.Unlock()
+		return
+	}
+	s.busy = true
+	s.mu.Unlock()
+
+	s.writing.Lock()
+	out, first, ok := s.collect()
+	if ok && first {
+		s.out.open()
+	}
+	broken := ok && len(out) > 0 && s.out.put(out) != nil
+	s.writing.Unlock()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	if broken {
+		s.over = true
+	}
+	if s.again && !s.over {
+		s.again, s.at = false, time.Now()
+		s.timer.Reset(0)
 	}
 }
 
-// opened reports whether the answer goes out on a stream.
-func (s *stream) opened() bool {
+// collect gathers what is due before the answer and sets the next turn. first
+// says that the stream is to be opened; ok is false when there is nothing to
+// do any more. writing is held.
+func (s *stream) collect() (out []byte, first, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.done != nil
+	if s.over || s.final != nil {
+		return nil, false, false
+	}
+	first, s.opened = !s.opened, true
+	now := time.Now()
+	l := &s.lane
+	out, s.queue = s.queue, nil
+	quiet := now.Sub(l.sent)
+	switch {
+	case l.due && quiet >= s.pace.Progress:
+		out = s.out.frame(out, l.take(now))
+	case l.token != nil && !l.due && quiet >= s.pace.KeepAlive:
+		l.message = ""
+		out = s.out.frame(out, l.take(now))
+	case l.token == nil && len(out) == 0 && now.Sub(s.written) >= s.pace.KeepAlive:
+		out, s.written = s.out.idle(), now
+	}
+	if len(out) > 0 {
+		s.written = now
+	}
+	switch {
+	case l.token == nil:
+		s.at = s.written.Add(s.pace.KeepAlive)
+	case l.due:
+		s.at = l.sent.Add(s.pace.Progress)
+	default:
+		s.at = l.sent.Add(s.pace.KeepAlive)
+	}
+	s.timer.Reset(max(0, s.at.Sub(now)))
+	return out, first, true
 }
 
 // finish writes the answer and returns when it is written or cannot be. Only
-// the first answer counts. opened tells whether it went out on a stream.
-func (s *stream) finish(status int, msg []byte) (opened bool) {
+// the first answer counts. streamed tells whether it went out on a stream.
+func (s *stream) finish(status int, msg []byte) (streamed bool) {
 	return s.end(status, msg, false)
 }
 
 // end is finish; flush is for an answer whose handler will not return to have
 // it sent.
-func (s *stream) end(status int, msg []byte, flush bool) (opened bool) {
+func (s *stream) end(status int, msg []byte, flush bool) (streamed bool) {
 	s.mu.Lock()
 	if s.final == nil {
 		s.final, s.status = msg, status
 	}
-	if s.state == streamWaiting && s.timer != nil {
+	if s.timer != nil {
 		s.timer.Stop()
 	}
-	if s.state == streamWaiting {
-		s.state = streamOver
-		defer s.mu.Unlock()
-		if s.messages && (s.lane.due || len(s.queue) > 0) {
-			s.flushAll()
-			return true
-		}
+	s.mu.Unlock()
+
+	s.writing.Lock() // a turn that writes comes to its end first
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return s.opened
+	}
+	s.over = true
+	now := time.Now()
+	out := s.queue
+	if s.lane.due {
+		out = s.out.frame(out, s.lane.take(now))
+	}
+	if !s.opened && len(out) == 0 {
 		age := time.Duration(0)
-		if began := s.lane.started; !began.IsZero() {
-			age = time.Since(began)
+		if !s.lane.started.IsZero() {
+			age = now.Sub(s.lane.started)
 		}
 		return s.out.whole(s.status, s.final, age, flush)
 	}
-	s.kick()
-	done := s.done
-	s.mu.Unlock()
-	if done != nil {
-		<-done
+	if !s.opened { // the answer is quicker than the first turn
+		s.opened = true
+		s.out.open()
 	}
-	return done != nil
-}
-
-// flushAll writes what waits and the answer, when the answer is quicker than
-// the pump. mu is held.
-func (s *stream) flushAll() {
-	out := s.queue
-	if s.lane.due {
-		out = s.out.frame(out, s.lane.take(time.Now()))
-	}
-	s.out.open()
 	_ = s.out.put(s.out.frame(out, s.final)) // a client that is gone needs no answer
-}
-
-// pump opens the stream and writes it to its end. It runs on the goroutine of
-// the timer; finish waits for it.
-func (s *stream) pump() {
-	s.mu.Lock()
-	if s.state != streamWaiting || s.final != nil {
-		s.mu.Unlock()
-		return
-	}
-	s.state = streamOpen
-	s.wake = make(chan struct{}, 1)
-	s.done = make(chan struct{})
-	s.mu.Unlock()
-	defer close(s.done)
-
-	s.out.open()
-	tick := time.NewTimer(s.pace.KeepAlive)
-	defer tick.Stop()
-	idle := true // the first byte is due at once
-	for {
-		out, next, last := s.collect(idle)
-		if len(out) > 0 && s.out.put(out) != nil {
-			s.mu.Lock()
-			s.broken, s.state = true, streamOver
-			s.mu.Unlock()
-			return
-		}
-		if last {
-			return
-		}
-		tick.Reset(next)
-		select {
-		case <-s.wake:
-			idle = false
-		case <-tick.C:
-			idle = true
-		}
-	}
-}
-
-// collect gathers what is to be written now, and says how long to wait for the
-// next sign of life. idle: the wait is over, so something must be written.
-func (s *stream) collect(idle bool) (out []byte, next time.Duration, last bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	l := &s.lane
-	out, s.queue = s.queue, nil
-	next = s.pace.KeepAlive
-	if s.final != nil {
-		if l.due {
-			out = s.out.frame(out, l.take(now))
-		}
-		s.state = streamOver
-		return s.out.frame(out, s.final), 0, true
-	}
-	quiet := now.Sub(l.sent)
-	switch {
-	case l.due && quiet >= s.pace.Progress:
-		out = s.out.frame(out, l.take(now))
-	case l.due:
-		next = s.pace.Progress - quiet
-	case idle && l.token != nil && quiet >= s.pace.KeepAlive:
-		l.message, l.due = "", true
-		out = s.out.frame(out, l.take(now))
-	case idle && l.token == nil:
-		out = append(out, s.out.idle()...)
-	}
-	if l.token != nil && !l.due {
-		next = max(0, s.pace.KeepAlive-now.Sub(l.sent))
-	}
-	return out, next, false
+	return true
 }
 
 // maxProgressRunes is the most a progress message carries.

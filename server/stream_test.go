@@ -409,6 +409,8 @@ func TestOutcomes(t *testing.T) {
 			translate.Outcome{Err: missingTasks()}, 400, `"code":-32021`},
 		{"unknown state", `{}`,
 			translate.Outcome{Err: &translate.Error{Code: -32602, Message: "the request state is unknown"}}, 200, `"code":-32602`},
+		{"a code of A2A", `{}`,
+			translate.Outcome{Err: &translate.Error{Code: -32001, Message: "no such task"}}, 200, `"code":-32603,"message":"no such task"`},
 		{"internal", `{}`,
 			translate.Outcome{Err: &translate.Error{Code: -32603, Message: "lost"}}, 200, `"code":-32603`},
 	}
