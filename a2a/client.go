@@ -241,7 +241,7 @@ func (rt *roundTrip) foldEvents(body []byte) (Event, error) {
 	agg := NewAggregate(rt.c.o.Limits.ReplyBytes)
 	for {
 		_, data, err := events.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -87,7 +87,7 @@ func (d decoder) event(body []byte) (Event, error) {
 func bareError(body []byte) *Error {
 	var b errorBody
 	if json.Unmarshal(body, &b) != nil || firstText(b.Message) == "" || len(b.Code) == 0 {
-		return nil
+		return nil //nolint:nilerr // no error stands here
 	}
 	e := &Error{Cause: CauseAgent}
 	b.fill(e)

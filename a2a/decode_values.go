@@ -69,7 +69,7 @@ func base64From(s string) (string, bool) {
 		return s, true
 	}
 	b := make([]byte, 0, len(body)+2)
-	for i := 0; i < len(body); i++ {
+	for i := range len(body) {
 		switch c := body[i]; c {
 		case '-':
 			b = append(b, '+')
@@ -96,7 +96,7 @@ func base64From(s string) (string, bool) {
 }
 
 func standardBase64(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if !base64Alphabet[s[i]] {
 			return false
 		}

@@ -117,7 +117,7 @@ func (g *guard) scan() {
 		g.pending = g.pending[end+1:]
 		g.endLine()
 	}
-	if len(g.pending) == 0 && g.err == io.EOF && len(g.ready) == 0 {
+	if len(g.pending) == 0 && errors.Is(g.err, io.EOF) && len(g.ready) == 0 {
 		g.finish()
 	}
 }

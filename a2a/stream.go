@@ -49,7 +49,7 @@ func (s *eventStream) Next() (Event, error) {
 	}
 	ev, err := s.read()
 	if err != nil {
-		if err != io.EOF && s.closed.Load() {
+		if !errors.Is(err, io.EOF) && s.closed.Load() {
 			err = &Error{Cause: CauseCanceled, Message: "the stream was closed", Err: errClosed}
 		}
 		var e *Error
@@ -184,9 +184,9 @@ func (s *eventStream) refuse(name string, data []byte, err error) *Error {
 func (s *eventStream) ending(err error) error {
 	limits := s.rt.c.o.Limits
 	switch {
-	case err == io.EOF && s.fault != nil:
+	case errors.Is(err, io.EOF) && s.fault != nil:
 		return s.fault
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return io.EOF
 	case errors.Is(err, errEventTooLarge):
 		return s.rt.tooLarge("stream event", int64(limits.EventBytes))

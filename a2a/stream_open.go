@@ -135,7 +135,7 @@ func (rt *roundTrip) openStream() (*eventStream, *Error) {
 	head, err := sniff(body)
 	first := firstByte(head)
 	switch {
-	case err != nil && err != io.EOF:
+	case err != nil && !errors.Is(err, io.EOF):
 		return nil, rt.streamError(s, err)
 	case first == 0 && err == io.EOF:
 		s.frames = noFrames{}

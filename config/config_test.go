@@ -457,7 +457,7 @@ func TestLoadAndFind(t *testing.T) {
 	if p, ok := Find(dir); ok {
 		t.Errorf("found %s in an empty folder", p)
 	}
-	_, err := Load(filepath.Join(dir, "agents.json"))
+	_, err := Load(filepath.Join(dir, "agents.json"), os.LookupEnv)
 	if err == nil || !strings.Contains(err.Error(), "does not exist; name another with --config") {
 		t.Errorf("Load: %v", err)
 	}
@@ -477,7 +477,7 @@ func TestLoadAndFind(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "t"), []byte("token\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Load(filepath.Join(dir, ".vscode", "a2a.json"))
+	c, err := Load(filepath.Join(dir, ".vscode", "a2a.json"), os.LookupEnv)
 	if err != nil || c.Agents[0].Auth.Token.Reveal() != "token" || len(c.Files) != 1 || c.Files[0] != filepath.Join(dir, "t") {
 		t.Errorf("Load: %+v, %v", c, err)
 	}

@@ -12,14 +12,14 @@ import (
 // defaultHandleTTL is the default of handleTtl and handleTtlMs.
 const defaultHandleTTL = 15 * time.Minute
 
-// Load reads and checks a file with the environment and the files of this
-// process. The error is an *Error with every problem.
-func Load(path string) (*Config, error) {
+// Load reads and checks a file of this machine; env looks up environment
+// variables. The error is an *Error with every problem.
+func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, &Error{Problems: []Problem{{File: path, Message: fileTrouble(path, err, "name another with --config")}}}
 	}
-	return Parse(path, data, os.LookupEnv, os.ReadFile)
+	return Parse(path, data, env, os.ReadFile)
 }
 
 // Parse checks the text of a configuration. name is the file's path, as it

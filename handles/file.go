@@ -364,7 +364,7 @@ func lengthen(b *bbolt.Bucket, handle string, at time.Time) error {
 	}
 	e, err := readEntry([]byte(handle), v)
 	if err != nil || !at.After(e.Expires) {
-		return nil // an unreadable entry is nobody's to change
+		return nil //nolint:nilerr // an unreadable entry is nobody's to change
 	}
 	e.Expires = at
 	if v, err = json.Marshal(e); err != nil {

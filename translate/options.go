@@ -175,7 +175,7 @@ func ArtifactURI(taskHandle, artifactID string) string {
 func escapePath(s string) string {
 	const upper = "0123456789ABCDEF"
 	var b strings.Builder
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
 			c == '-' || c == '_' || c == '.' || c == '~' {
