@@ -193,3 +193,18 @@ func FuzzArguments(f *testing.F) {
 		_ = args.digest()
 	})
 }
+
+func TestDeepArguments(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g := oneAgent(t, nil)
+		nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+		got := g.send(`{"text":"echo x","data":` + nested(900) + `}`)
+		wantEqual(t, "deep data", got.first, "x")
+		got = g.send(`{"text":"echo x","metadata":` + nested(5000) + `}`)
+		wantEqual(t, "deep metadata", got.first, `"metadata" must be object, not an array`)
+		out := g.call(ToolSend, `{"text":"echo x","data":`+nested(200_000)+`}`, nil)
+		if out.Err == nil || out.Err.Message != "tool a2a_send_message: arguments are not valid JSON" {
+			t.Errorf("%+v", out)
+		}
+	})
+}

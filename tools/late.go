@@ -143,7 +143,7 @@ func (inv *invocation) resolveLate(ctx context.Context, e handles.Entry) (handle
 	}
 	watch := inv.s.late.get(e.Handle)
 	if watch == nil {
-		return e, nil, fault(fmt.Sprintf("the answer of agent %q to %s is lost, because the gateway was restarted before it came: send the message again", e.Agent, e.Handle))
+		return e, nil, fault(fmt.Sprintf("the answer of agent %q to %s is not at hand, because the gateway was restarted before it came, or another instance waits for it: send the message again", e.Agent, e.Handle))
 	}
 	snap := watch.Now()
 	if snap.Task == nil || snap.Task.ID == "" {

@@ -248,7 +248,7 @@ func (x *exchange) round(ctx context.Context, began time.Time) (out translate.Ou
 	w := x.wait(watch, began)
 	snap, end := w.run(ctx)
 	x.letGo()
-	if end == endGone {
+	if end == endGone || gone(ctx) && !snap.Done {
 		x.gone(watch)
 		return cancelled(), false
 	}

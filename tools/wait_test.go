@@ -208,7 +208,7 @@ func TestLateAnswerIsLostWithTheProcess(t *testing.T) {
 		handle := got.str("taskHandle")
 		for _, tool := range []string{ToolGetTask, ToolCancel} {
 			got = g.seen(g.call(tool, `{"taskHandle":"`+handle+`"}`, nil))
-			wantEqual(t, tool, got.first, `the answer of agent "demo" to `+handle+` is lost, because the gateway was restarted before it came: send the message again`)
+			wantEqual(t, tool, got.first, `the answer of agent "demo" to `+handle+` is not at hand, because the gateway was restarted before it came, or another instance waits for it: send the message again`)
 		}
 	})
 }
