@@ -35,8 +35,10 @@ type Options struct {
 	// which tells clients that there is no OAuth here.
 	WellKnown http.Handler
 	// Routes are further paths, such as "/metrics", behind the guard and the
-	// authentication.
+	// authentication; IdentityFrom tells them who calls.
 	Routes map[string]http.Handler
+	// Page is what a browser gets at "/"; nil is not found.
+	Page *Page
 	// Ready is asked by /readyz; an error is 503. nil is always ready.
 	Ready func() error
 	// Observe is told of each MCP request when it is over; may be nil.
@@ -111,6 +113,13 @@ type Denied struct {
 	Challenge string
 	// Reason is for the caller and names the remedy; it holds no secret.
 	Reason string
+}
+
+func (d *Denied) status() int {
+	if d.Status == 0 {
+		return http.StatusUnauthorized
+	}
+	return d.Status
 }
 
 // Authenticator says who makes a request. It is called concurrently.
@@ -199,7 +208,10 @@ func (s *Server) routes() http.Handler {
 		r.Handle("/.well-known/*", s.o.WellKnown)
 	}
 	for path, h := range s.o.Routes {
-		r.Handle(path, s.authenticated(h))
+		r.Handle(path, s.authenticated(h, nil))
+	}
+	if s.o.Page != nil {
+		s.routePage(r, s.o.Page)
 	}
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) { // a method without a name in HTTP
@@ -228,25 +240,11 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-func (s *Server) authenticated(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, denied := s.o.Authenticate(r); denied != nil {
-			writeDenied(w, denied)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 func writeDenied(w http.ResponseWriter, d *Denied) {
 	if d.Challenge != "" {
 		w.Header().Set("WWW-Authenticate", d.Challenge)
 	}
-	status := d.Status
-	if status == 0 {
-		status = http.StatusUnauthorized
-	}
-	refuseHTTP(w, status, translate.CodeInvalidRequest, d.Reason)
+	refuseHTTP(w, d.status(), translate.CodeInvalidRequest, d.Reason)
 }
 
 // refuseHTTP answers with a JSON-RPC error without an id: nothing of the
