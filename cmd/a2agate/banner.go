@@ -10,7 +10,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"a2agate/a2a"
 	"a2agate/config"
 )
 
@@ -39,53 +38,27 @@ func gatewayURL(addr net.Addr, cfg *config.Config) string {
 
 // printBanner says what serve runs and how to connect to it.
 func printBanner(ctx context.Context, w io.Writer, f *fleet, url string, cfg *config.Config) {
-	waitForStates(ctx, f)
+	waitForStates(ctx, f.list(), bannerPatience)
 	if ctx.Err() != nil {
 		return
 	}
 	fmt.Fprintln(w, "\nagents")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, m := range f.list() {
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", m.cfg.Alias, m.agent.Status().State, stateLine(m))
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", m.alias(), m.shown.Status().State, stateLine(m))
 	}
 	_ = table.Flush()
 	fmt.Fprintf(w, "\nClaude Code\n  claude mcp add --transport http a2a %s%s\n", url, headerFlag(cfg))
 	fmt.Fprintf(w, "\n.mcp.json\n%s\n", mcpJSON(url, cfg))
 }
 
-// waitForStates waits until every agent has a state, within patience.
-func waitForStates(ctx context.Context, f *fleet) {
-	deadline := time.NewTimer(bannerPatience)
-	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for connecting(f) {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func connecting(f *fleet) bool {
-	for _, m := range f.list() {
-		if m.agent.Status().State == a2a.AgentConnecting {
-			return true
-		}
-	}
-	return false
-}
-
 // stateLine describes a ready agent, or says why it is not.
 func stateLine(m *member) string {
-	st := m.agent.Status()
+	st := m.shown.Status()
 	if st.Reason != "" {
 		return st.Reason
 	}
-	card := m.agent.Card()
+	card := m.shown.Card()
 	if card == nil {
 		return ""
 	}

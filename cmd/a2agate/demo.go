@@ -41,7 +41,7 @@ func demo(ctx context.Context, p process, listen, agentListen string) error {
 		return err
 	}
 	cfg.Listen = listen
-	if err := (fileFlags{}).exposed(cfg); err != nil {
+	if err := (fileFlags{}).exposed(cfg.Listen, cfg); err != nil {
 		return err
 	}
 	// The agent outlives the gateway's drain, so that calls in flight end well.
@@ -50,7 +50,7 @@ func demo(ctx context.Context, p process, listen, agentListen string) error {
 	go func() { // waited for below
 		agentDone <- serveAgent(agentCtx, ln, fixtures.New(fixtures.Options{}))
 	}()
-	err = serve(ctx, p, cfg, tryIt)
+	err = serve(ctx, p, startup{cfg: cfg, extra: tryIt})
 	stop()
 	if agentErr := <-agentDone; err == nil {
 		err = agentErr

@@ -2,37 +2,38 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"reflect"
+	"os"
 	"sync"
 	"time"
 
 	"a2agate/a2a"
-	"a2agate/a2a/credential"
 	"a2agate/config"
 	"a2agate/tools"
 )
 
-// speaks are the card extensions that the gateway understands.
-var speaks = []string{"urn:a2agate:ext:tools:1", "urn:a2agate:ext:ask:1"}
-
-// retireAfter is how long the client of an agent that a new configuration
-// replaced goes on for the calls in flight.
-const retireAfter = 5 * time.Minute
+const (
+	// retireGrace is how long a replaced agent goes on at least: a call in
+	// flight may have it in hand and not have sent its message yet.
+	retireGrace = time.Minute
+	// retireAfter is how long it goes on at most for the calls and tasks in
+	// flight: no call waits longer than the largest timeoutSeconds, a day.
+	retireAfter = 24 * time.Hour
+)
 
 // fleet runs the configured agents: for each its card, its state and its
 // follower. A new configuration touches only the agents that it changes.
 type fleet struct {
-	limits  config.Limits
 	log     *slog.Logger
 	observe func(a2a.Exchange)
 	// changed is called after a card or a state has changed.
 	changed func()
+	pins    *pins
 
-	// mu guards members and order; ctx is set once by run.
+	// mu guards members and order; ctx is set once by start.
 	mu      sync.Mutex
 	ctx     context.Context
 	members map[string]*member
@@ -40,100 +41,174 @@ type fleet struct {
 	wg      sync.WaitGroup
 }
 
-// member is one running agent.
-type member struct {
-	cfg      config.Agent
-	agent    *a2a.Agent
-	follower *a2a.Follower
-	// stop ends the member's goroutines.
-	stop context.CancelFunc
+// recipe is all that a member is made of: members of equal recipes are alike.
+type recipe struct {
+	agent  config.Agent
+	limits a2a.Limits
+	// debug is log.debug.
+	debug int
+	// files is the digest of the certificates that the agent names.
+	files [sha256.Size]byte
 }
 
-// start begins to run the agents under ctx. It returns at once; nobody is
-// waited for.
-func (f *fleet) start(ctx context.Context, agents []config.Agent) error {
+func recipeOf(agent config.Agent, cfg *config.Config) recipe {
+	r := recipe{agent: agent, debug: cfg.Log.Debug, limits: a2a.Limits{
+		CardBytes: cfg.Limits.CardBytes, ReplyBytes: cfg.Limits.ReplyBytes,
+		EventBytes: int(cfg.Limits.EventBytes), StreamBytes: cfg.Limits.StreamBytes,
+	}}
+	h := sha256.New()
+	for _, name := range []string{agent.Auth.CertFile, agent.Auth.KeyFile, agent.Auth.CAFile} {
+		if name == "" {
+			continue
+		}
+		data, err := os.ReadFile(name)
+		fmt.Fprintf(h, "%q %d %t\n", name, len(data), err == nil)
+		h.Write(data)
+	}
+	h.Sum(r.files[:0])
+	return r
+}
+
+func (r recipe) equal(o recipe) bool {
+	return r.limits == o.limits && r.debug == o.debug && r.files == o.files && r.agent.Equal(o.agent)
+}
+
+// member is one running agent.
+type member struct {
+	recipe   recipe
+	agent    *a2a.Agent
+	follower *a2a.Follower
+	// shown is the agent as the tools see it.
+	shown *shownAgent
+	// rest ends the looks at the card, end all of the member's goroutines.
+	rest, end context.CancelFunc
+}
+
+func (m *member) alias() string { return m.recipe.agent.Alias }
+
+// formation is the members of one configuration, some of them fresh.
+type formation struct {
+	members map[string]*member
+	order   []string
+	fresh   []*member
+}
+
+// start sets the context that the agents run under, and runs those of a
+// configuration. It returns at once; no agent is waited for.
+func (f *fleet) start(ctx context.Context, cfg *config.Config) error {
 	f.mu.Lock()
 	f.ctx, f.members = ctx, map[string]*member{}
 	f.mu.Unlock()
-	_, err := f.apply(agents)
-	return err
+	next, err := f.prepare(cfg)
+	if err != nil {
+		return err
+	}
+	f.adopt(next)
+	return nil
 }
 
 // wait returns when every goroutine of the fleet has ended.
 func (f *fleet) wait() { f.wg.Wait() }
 
-// apply makes the running agents those of a configuration, and returns the
-// aliases that were added, changed or removed. On an error nothing has
-// changed.
-func (f *fleet) apply(agents []config.Agent) (touched []string, err error) {
+// prepare makes ready what a configuration needs: agents that it configures as
+// before stay as they are, the others are made and begin to look for their
+// cards. The running agents are not touched; adopt or discard ends it.
+func (f *fleet) prepare(cfg *config.Config) (*formation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	next := map[string]*member{}
-	var order []string
-	var fresh []*member
-	for _, cfg := range agents {
-		if !cfg.Enabled {
+	next := &formation{members: map[string]*member{}}
+	for _, agent := range cfg.Agents {
+		if !agent.Enabled {
 			continue
 		}
-		order = append(order, cfg.Alias)
-		if old, ok := f.members[cfg.Alias]; ok && reflect.DeepEqual(old.cfg, cfg) {
-			next[cfg.Alias] = old
-			continue
+		want := recipeOf(agent, cfg)
+		m, ok := f.members[agent.Alias]
+		if !ok || !m.recipe.equal(want) {
+			var err error
+			if m, err = f.newMember(want, m); err != nil {
+				f.discard(next)
+				return nil, fmt.Errorf("agents.%s: %w", agent.Alias, err)
+			}
+			f.launch(m)
+			next.fresh = append(next.fresh, m)
 		}
-		m, err := f.newMember(cfg)
-		if err != nil {
-			return nil, fmt.Errorf("agents.%s: %w", cfg.Alias, err)
-		}
-		next[cfg.Alias] = m
-		fresh = append(fresh, m)
-		touched = append(touched, cfg.Alias)
+		next.members[agent.Alias] = m
+		next.order = append(next.order, agent.Alias)
 	}
+	return next, nil
+}
+
+// discard ends what prepare has begun.
+func (f *fleet) discard(next *formation) {
+	for _, m := range next.fresh {
+		m.end()
+		f.wg.Go(m.agent.Close)
+	}
+}
+
+// adopt makes the prepared agents the running ones and returns the aliases of
+// those that took another's place.
+func (f *fleet) adopt(next *formation) (replaced []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for alias, old := range f.members {
-		if next[alias] == old {
+		m := next.members[alias]
+		if m == old {
 			continue
 		}
-		if next[alias] == nil {
-			touched = append(touched, alias)
+		if m != nil {
+			replaced = append(replaced, alias)
 		}
 		f.retire(old)
 	}
-	f.members, f.order = next, order
-	for _, m := range fresh {
-		f.launch(m)
-	}
-	return touched, nil
+	f.members, f.order = next.members, next.order
+	return replaced
 }
 
-// launch starts a member's goroutines, which wait waits for.
+// launch starts a member's goroutines, which wait waits for, and returns when
+// it takes calls.
 func (f *fleet) launch(m *member) {
-	ctx, cancel := context.WithCancel(f.ctx)
-	m.stop = cancel
-	for _, run := range []func(context.Context) error{m.agent.Run, m.follower.Run} {
+	ctx, end := context.WithCancel(f.ctx)
+	looks, rest := context.WithCancel(ctx)
+	m.end, m.rest = end, rest
+	part := func(ctx context.Context, run func(context.Context) error) {
 		f.wg.Go(func() {
 			if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
-				f.log.Error("agent stopped", "agent", m.cfg.Alias, "err", err)
+				f.log.Error("agent stopped", "agent", m.alias(), "err", err)
 			}
 		})
 	}
+	part(looks, m.agent.Run)
+	part(ctx, m.follower.Run)
+	select {
+	case <-m.follower.Started():
+	case <-ctx.Done():
+	}
 }
 
-// retire lets the calls in flight finish on a replaced member, then ends it.
+// retire lets the calls and tasks in flight finish on a replaced member, then
+// ends it.
 func (f *fleet) retire(m *member) {
+	m.rest()
 	f.wg.Go(func() {
 		defer m.agent.Close()
-		defer m.stop()
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		end := time.NewTimer(retireAfter)
-		defer end.Stop()
-		for m.follower.Counts().Watches > 0 {
+		defer m.end()
+		check := time.NewTimer(retireGrace)
+		defer check.Stop()
+		last := time.NewTimer(retireAfter)
+		defer last.Stop()
+		for {
 			select {
-			case <-tick.C:
-			case <-end.C:
+			case <-check.C:
+			case <-last.C:
 				return
 			case <-f.ctx.Done():
 				return
 			}
+			if m.follower.Counts().Watches == 0 {
+				return
+			}
+			check.Reset(time.Second)
 		}
 	})
 }
@@ -159,23 +234,35 @@ func (f *fleet) follow(alias string) (a2a.Follow, bool) {
 func (f *fleet) list() []*member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := make([]*member, 0, len(f.order))
-	for _, alias := range f.order {
-		list = append(list, f.members[alias])
+	return (&formation{members: f.members, order: f.order}).list()
+}
+
+func (n *formation) list() []*member {
+	list := make([]*member, 0, len(n.order))
+	for _, alias := range n.order {
+		list = append(list, n.members[alias])
 	}
 	return list
 }
 
 // entries are the agents as the tools need them.
-func (f *fleet) entries() []tools.AgentEntry {
+func (n *formation) entries() []tools.AgentEntry {
+	return entriesOf(n.list())
+}
+
+// entries are the running agents as the tools need them.
+func (f *fleet) entries() []tools.AgentEntry { return entriesOf(f.list()) }
+
+func entriesOf(members []*member) []tools.AgentEntry {
 	var entries []tools.AgentEntry
-	for _, m := range f.list() {
+	for _, m := range members {
+		cfg := m.recipe.agent
 		e := tools.AgentEntry{
-			Alias: m.cfg.Alias, Agent: m.agent, Follow: m.follower,
-			Expose: exposures(m.cfg.Expose), Tasks: tools.TaskPolicy(m.cfg.Tasks), Timeout: m.cfg.Timeout,
+			Alias: cfg.Alias, Agent: m.shown, Follow: m.follower,
+			Expose: exposures(cfg.Expose), Tasks: tools.TaskPolicy(cfg.Tasks), Timeout: cfg.Timeout,
 			Skills: map[string]tools.SkillConfig{},
 		}
-		for _, s := range m.cfg.Skills {
+		for _, s := range cfg.Skills {
 			e.Skills[s.ID] = tools.SkillConfig{InputSchema: s.InputSchema, Tasks: tools.TaskPolicy(s.Tasks)}
 		}
 		entries = append(entries, e)
@@ -191,60 +278,29 @@ func exposures(list []config.Exposure) []tools.Exposure {
 	return out
 }
 
-func (f *fleet) newMember(cfg config.Agent) (*member, error) {
-	auth, err := authorizer(cfg.Auth)
-	if err != nil {
-		return nil, err
+// connecting reports whether one of the agents has no state yet.
+func connecting(members []*member) bool {
+	for _, m := range members {
+		if m.agent.Status().State == a2a.AgentConnecting {
+			return true
+		}
 	}
-	headers := http.Header{}
-	for _, h := range cfg.Headers {
-		headers.Add(h.Name, h.Value.Reveal())
-	}
-	agent, err := a2a.NewAgent(a2a.AgentConfig{
-		Alias: cfg.Alias, URL: cfg.URL, CardURL: cfg.CardURL, CardPath: cfg.CardPath,
-		Protocol: a2a.Version(unlessAuto(string(cfg.Protocol))), Binding: a2a.Binding(unlessAuto(string(cfg.Binding))),
-		URLPolicy: a2a.URLPolicy(cfg.URLPolicy), AllowHosts: cfg.AllowHosts, Headers: headers,
-		Authorizer: auth, AuthOnCard: a2a.AuthOnCard(cfg.Auth.OnCard), Extensions: speaks,
-		EmptyStreamFallback: cfg.EmptyStreamFallback, MaxConcurrent: cfg.MaxConcurrent,
-		Limits: a2a.Limits{
-			CardBytes: f.limits.CardBytes, ReplyBytes: f.limits.ReplyBytes,
-			EventBytes: int(f.limits.EventBytes), StreamBytes: f.limits.StreamBytes,
-		},
-		Observe: f.observe, OnChange: f.changed, Logger: f.log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	follower := a2a.NewFollower(a2a.FollowerOptions{
-		Alias: cfg.Alias, Upstream: agent.Upstream, TaskBytes: f.limits.StreamBytes, Logger: f.log,
-	})
-	return &member{cfg: cfg, agent: agent, follower: follower}, nil
+	return false
 }
 
-func unlessAuto(s string) string {
-	if s == "auto" {
-		return ""
+// waitForStates waits until every agent has a state, within patience.
+func waitForStates(ctx context.Context, members []*member, patience time.Duration) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for connecting(members) {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
-	return s
 }
-
-// authorizer makes the credential of an agent, nil for none.
-func authorizer(a config.Auth) (a2a.Authorizer, error) {
-	if a.Type == "" || a.Type == config.AuthNone {
-		return nil, nil //nolint:nilnil // no credential is not an error
-	}
-	auth, err := credential.FromConfig(credential.Spec{
-		Type:  string(a.Type),
-		Token: secret(a.Token), Key: secret(a.Key), Header: a.Header, In: a.In, Name: a.Name,
-		Username: a.Username, Password: secret(a.Password),
-		ClientID: a.ClientID, ClientSecret: secret(a.ClientSecret), TokenURL: a.TokenURL, Scopes: a.Scopes, AuthStyle: a.AuthStyle,
-		Resource: a.Resource,
-		CertFile: a.CertFile, KeyFile: a.KeyFile, CAFile: a.CAFile, ServerName: a.ServerName,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return auth, nil
-}
-
-func secret(s config.Secret) credential.Secret { return credential.NewSecret(s.Reveal()) }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,9 @@ func serveCommand(p process) *cobra.Command {
 an agent's address, its alias the last path segment or the host. Without, it
 reads --config, else agents.json, a2a.json or .vscode/a2a.json here.
 
+The file and what it names are watched: a change takes effect when it is
+saved, or on SIGHUP. A broken file changes nothing.
+
 The first interrupt drains: calls in flight are answered. A second one cuts
 that short.`,
 		Example: `  a2agate serve http://127.0.0.1:9101
@@ -34,7 +39,11 @@ that short.`,
 			if err != nil {
 				return err
 			}
-			return serve(c.Context(), p, cfg, nil)
+			start := startup{cfg: cfg}
+			if cfg.Path != "" {
+				start.reload = flags.reloading(p, cfg)
+			}
+			return serve(c.Context(), p, start)
 		},
 	}
 	c.Flags().StringVarP(&flags.config, "config", "c", "", "configuration file, JSON with comments")
@@ -43,47 +52,86 @@ that short.`,
 	return c
 }
 
-// serve runs a gateway on cfg until ctx is done. extra, where not nil, prints
-// more after the banner.
-func serve(ctx context.Context, p process, cfg *config.Config, extra func(w io.Writer, url string)) error {
-	log := newLogger(p.err, cfg.Log)
-	g, err := newGateway(ctx, cfg, log)
+// startup is what serve starts with.
+type startup struct {
+	cfg *config.Config
+	// reload reads the configuration again; nil where there is no file.
+	reload func() (*config.Config, error)
+	// extra, where not nil, prints more after the banner.
+	extra func(w io.Writer, url string)
+}
+
+// serve runs a gateway until ctx is done.
+func serve(ctx context.Context, p process, start startup) error {
+	log, level := newLogger(p.err, start.cfg.Log)
+	g, err := newGateway(ctx, start.cfg, log, level)
 	if err != nil {
 		return err
-	}
-	ln, err := net.Listen("tcp", cfg.Listen)
-	if err != nil {
-		return listenError("listen", cfg.Listen, err)
-	}
-	defer ln.Close()
-	if cfg.DebugListen != "" {
-		if g.debug, err = newDebugServer(cfg.DebugListen, log); err != nil {
-			return err
-		}
 	}
 	agents, stopAgents := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopAgents()
-	if err := g.fleet.start(agents, cfg.Agents); err != nil {
-		return err
+	ln, err := g.open(agents)
+	if err != nil {
+		stopAgents()
+		return errors.Join(err, g.close())
 	}
-	if err := g.tools.SetAgents(g.fleet.entries()); err != nil {
-		return err
-	}
-	url := gatewayURL(ln.Addr(), cfg)
+	defer ln.Close()
+	url := gatewayURL(ln.Addr(), start.cfg)
 	fmt.Fprintf(p.err, "a2agate %s: listening on %s\n", version, url)
-	banner := make(chan struct{})
-	go func() { // waited for below
-		defer close(banner)
-		printBanner(ctx, p.err, g.fleet, url, cfg)
-		if extra != nil && ctx.Err() == nil {
-			extra(p.err, url)
+	var side sync.WaitGroup
+	side.Go(func() {
+		printBanner(ctx, p.err, g.fleet, url, start.cfg)
+		if start.extra != nil && ctx.Err() == nil {
+			start.extra(p.err, url)
 		}
-	}()
+	})
+	again, noMore := hangups()
+	defer noMore()
+	side.Go(func() { g.follow(ctx, start.reload, again) })
 	ended := cutOnSecondSignal(ctx, p.err, g)
 	err = g.run(ctx, ln, stopAgents)
 	ended()
-	<-banner
+	side.Wait()
 	return err
+}
+
+// open opens the listeners and sends the agents on their way.
+func (g *gateway) open(agents context.Context) (net.Listener, error) {
+	ln, err := net.Listen("tcp", g.cfg.Listen)
+	if err != nil {
+		return nil, listenError("listen", g.cfg.Listen, err)
+	}
+	if g.cfg.DebugListen != "" {
+		if g.debug, err = newDebugServer(g.cfg.DebugListen, g.log); err != nil {
+			return nil, errors.Join(err, ln.Close())
+		}
+	}
+	err = g.fleet.start(agents, g.cfg)
+	if err == nil {
+		err = g.tools.SetAgents(g.fleet.entries())
+	}
+	if err != nil {
+		if g.debug != nil {
+			err = errors.Join(err, g.debug.ln.Close())
+		}
+		return nil, errors.Join(err, ln.Close())
+	}
+	return ln, nil
+}
+
+// follow keeps to the configuration file until ctx is done.
+func (g *gateway) follow(ctx context.Context, load func() (*config.Config, error), again <-chan os.Signal) {
+	if load != nil {
+		newReloader(g, load, g.log).run(ctx, again)
+		return
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+			g.log.Warn("there is nothing to reload: the gateway was started without a file")
+		}
+	}
 }
 
 // cutOnSecondSignal says that the drain has begun, and cuts it short when a
@@ -112,22 +160,26 @@ func cutOnSecondSignal(ctx context.Context, w io.Writer, g *gateway) (end func()
 	return func() { close(over); <-done }
 }
 
-// newLogger makes the log of a configuration.
-func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
-	var level slog.Level
-	switch cfg.Level {
-	case config.LevelDebug:
-		level = slog.LevelDebug
-	case config.LevelInfo:
-		level = slog.LevelInfo
-	case config.LevelError:
-		level = slog.LevelError
-	case config.LevelWarn:
-		level = slog.LevelWarn
-	}
+// newLogger makes the log of a configuration, and its level, which can change.
+func newLogger(w io.Writer, cfg config.Log) (*slog.Logger, *slog.LevelVar) {
+	level := &slog.LevelVar{}
+	level.Set(slogLevel(cfg.Level))
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.Format == config.FormatJSON {
-		return slog.New(slog.NewJSONHandler(w, options))
+		return slog.New(slog.NewJSONHandler(w, options)), level
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(slog.NewTextHandler(w, options)), level
+}
+
+func slogLevel(level config.LogLevel) slog.Level {
+	switch level {
+	case config.LevelDebug:
+		return slog.LevelDebug
+	case config.LevelWarn:
+		return slog.LevelWarn
+	case config.LevelError:
+		return slog.LevelError
+	case config.LevelInfo:
+	}
+	return slog.LevelInfo
 }

@@ -33,7 +33,7 @@ func (f fileFlags) load(p process, args []string) (*config.Config, error) {
 		}
 		cfg.Listen = f.listen
 	}
-	return cfg, f.exposed(cfg)
+	return cfg, f.exposed(cfg.Listen, cfg)
 }
 
 func (f fileFlags) read(p process, args []string) (*config.Config, error) {
@@ -63,12 +63,12 @@ func (f fileFlags) read(p process, args []string) (*config.Config, error) {
 
 // exposed refuses a listener that others can reach while nobody has to say
 // who they are.
-func (f fileFlags) exposed(cfg *config.Config) error {
-	if f.insecure || cfg.Auth.Enabled() || loopback(cfg.Listen) {
+func (f fileFlags) exposed(listen string, cfg *config.Config) error {
+	if f.insecure || cfg.Auth.Enabled() || loopback(listen) {
 		return nil
 	}
 	return fmt.Errorf("listen %q can be reached from other machines and no auth is configured; "+
-		"add auth.tokens or auth.oauth to the file, listen on 127.0.0.1, or say --insecure", cfg.Listen)
+		"add auth.tokens or auth.oauth to the file, listen on 127.0.0.1, or say --insecure", listen)
 }
 
 // loopback reports whether an address is reachable from this machine only.

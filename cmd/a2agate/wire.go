@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,25 +21,43 @@ import (
 
 // gateway is every part of a running gateway, put together.
 type gateway struct {
+	// cfg is the configuration that the gateway was started with; what of a
+	// later one is in force is the reloader's to know.
 	cfg     *config.Config
 	log     *slog.Logger
+	level   *slog.LevelVar
 	handles *handles.Table
 	fleet   *fleet
+	pins    *pins
 	tools   *tools.Service
 	tasks   *tasksext.Service
 	server  *server.Server
 	debug   *debugServer
+	// certificate is nil without tls.
+	certificate *certificate
+	// follows take a new configuration while the gateway runs, by the
+	// top-level key that is theirs; without one a change of that key waits for
+	// a restart.
+	follows map[string]func(*config.Config)
 }
 
 // newGateway puts a gateway together. It opens the store and nothing else: no
 // listener, no agent is called before run.
-func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger) (*gateway, error) {
-	g := &gateway{cfg: cfg, log: log}
+func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger, level *slog.LevelVar) (*gateway, error) {
+	g := &gateway{cfg: cfg, log: log, level: level, follows: map[string]func(*config.Config){}}
 	var err error
+	if cfg.TLS.CertFile != "" {
+		if g.certificate, err = newCertificate(cfg.TLS, log); err != nil {
+			return nil, err
+		}
+	}
+	if g.pins, err = newPins(pinPath(cfg), log); err != nil {
+		return nil, err
+	}
 	if g.handles, err = openHandles(ctx, cfg, log); err != nil {
 		return nil, err
 	}
-	g.fleet = &fleet{limits: cfg.Limits, log: log, changed: func() { g.tools.Refresh() }}
+	g.fleet = &fleet{log: log, pins: g.pins, changed: func() { g.tools.Refresh() }}
 	g.tasks, err = tasksext.New(tasksext.Options{
 		Handles: g.handles, Follow: g.fleet.follow, Logger: log,
 		Present: func(ctx context.Context, e handles.Entry, tool string, s a2a.Snapshot) translate.Result {
@@ -48,7 +67,7 @@ func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger) (*gat
 	if err != nil {
 		return nil, errors.Join(err, g.handles.Close())
 	}
-	if g.tools, err = tools.New(g.toolOptions(nil)); err != nil {
+	if g.tools, err = tools.New(g.toolOptions(cfg, nil)); err != nil {
 		return nil, errors.Join(err, g.handles.Close())
 	}
 	if g.server, err = server.New(g.serverOptions()); err != nil {
@@ -57,17 +76,18 @@ func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger) (*gat
 	return g, nil
 }
 
-func (g *gateway) toolOptions(agents []tools.AgentEntry) tools.Options {
-	cfg := g.cfg
+// toolOptions is what of a configuration is for the tools. What stands for
+// other parts too is taken from the configuration that they were made with.
+func (g *gateway) toolOptions(cfg *config.Config, agents []tools.AgentEntry) tools.Options {
 	profiles := map[string][]string{}
 	for _, p := range cfg.Profiles {
 		profiles[p.Name] = p.Agents
 	}
 	return tools.Options{
-		Agents: agents, Handles: g.handles, HandleTTL: cfg.HandleTTL,
+		Agents: agents, Handles: g.handles, HandleTTL: g.cfg.HandleTTL,
 		Wait:   tools.Wait{WithProgress: cfg.Wait.WithProgress, Without: cfg.Wait.Without, TaskGrace: cfg.Wait.TaskGrace},
 		Limits: tools.Limits{ResultChars: cfg.Limits.ResultChars, MediaBytes: int(cfg.Limits.MediaBytes), CardBytes: int(cfg.Limits.CardBytes)},
-		Expose: exposures(cfg.Expose), ToolPrefix: cfg.ToolPrefix, ParamHeaders: cfg.ParamHeaders,
+		Expose: exposures(cfg.Expose), ToolPrefix: cfg.ToolPrefix, ParamHeaders: g.cfg.ParamHeaders,
 		Structured: translate.StructuredPolicy(cfg.StructuredContent), Profiles: profiles, Tasks: g.tasks,
 	}
 }
@@ -110,13 +130,21 @@ func (g *gateway) run(ctx context.Context, ln net.Listener, stopAgents func()) e
 	if g.debug != nil {
 		parts.Go(func() { g.debug.run(inner) })
 	}
+	if g.certificate != nil {
+		ln = tls.NewListener(ln, g.certificate.config())
+	}
 	err := g.server.Serve(ctx, ln)
 	g.tools.Close()
 	cancel()
 	parts.Wait()
 	stopAgents()
+	return errors.Join(err, g.close())
+}
+
+// close waits for the agents, which have been stopped, and closes the store.
+func (g *gateway) close() error {
 	g.fleet.wait()
-	return errors.Join(err, g.handles.Close())
+	return g.handles.Close()
 }
 
 // openHandles opens the handle table on the configured store.
@@ -127,6 +155,7 @@ func openHandles(ctx context.Context, cfg *config.Config, log *slog.Logger) (*ha
 	case config.StoreFile:
 		options.Store, err = handles.OpenFile(cfg.Store.Path, handles.Limits{Max: cfg.Limits.Handles}, log)
 	case config.StoreRedis:
+		handles.SetRedisLogger(log)
 		options.Store, err = handles.OpenRedis(ctx, handles.RedisOptions{URL: cfg.Store.URL.Reveal()})
 	case config.StoreMemory:
 	}
