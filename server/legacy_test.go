@@ -331,6 +331,27 @@ func TestWhoCannotBeAsked(t *testing.T) {
 	})
 }
 
+// Somebody who thinks for minutes does not lose the stream.
+func TestStreamLivesWhileAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asker{asks: []translate.Ask{formAsk}}
+		s := newServer(t, a.call, nil)
+		session := initialize(t, s, "2025-11-25", `{"elicitation":{}}`)
+		w := newTimedWriter()
+		go s.Handler().ServeHTTP(w, legacyPost(legacyCall(""), "2025-11-25", "Mcp-Session-Id", session))
+		time.Sleep(5*time.Minute + time.Second)
+		events, comments := w.events(t)
+		if len(events) != 1 || len(comments) != 20 || comments[0] != 15*time.Second {
+			t.Errorf("%d events, comments %v", len(events), comments)
+		}
+		do(s, legacyPost(`{"jsonrpc":"2.0","id":`+string(events[0].msg.ID)+`,"result":{"action":"decline"}}`, "2025-11-25", "Mcp-Session-Id", session))
+		synctest.Wait()
+		if a.got["answer"].Action != "decline" {
+			t.Errorf("%+v", a.got)
+		}
+	})
+}
+
 // A call that is cancelled while it asks takes its question back.
 func TestCancelWhileAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
