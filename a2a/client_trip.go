@@ -99,7 +99,7 @@ func (rt *roundTrip) do(handle func(*roundTrip) *Error) *Error {
 		rt.c.idle.beforeSend(rt.c.http)
 	}
 	stop := rt.limitHeaderWait()
-	resp, err := rt.c.http.Do(req)
+	resp, err := rt.c.http.Do(req) //nolint:bodyclose // handle and refused close it
 	if err != nil {
 		stop()
 		return rt.fail(err)

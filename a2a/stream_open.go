@@ -137,11 +137,11 @@ func (rt *roundTrip) openStream() (*eventStream, *Error) {
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, rt.streamError(s, err)
-	case first == 0 && err == io.EOF:
+	case first == 0 && errors.Is(err, io.EOF):
 		s.frames = noFrames{}
 	default:
 		var src io.Reader = body
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			src = eofReader{}
 		}
 		kind, _, _ := mime.ParseMediaType(rt.resp.Header.Get("Content-Type"))

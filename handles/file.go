@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 )
 
 // The layout of the file: bucket "meta" with the format's number under
@@ -68,7 +69,7 @@ func openFile(path string, l Limits, log *slog.Logger, o bbolt.Options) (*File, 
 	}
 	db, err := bbolt.Open(path, 0o600, &o)
 	switch {
-	case errors.Is(err, bbolt.ErrTimeout):
+	case errors.Is(err, berrors.ErrTimeout):
 		return nil, fmt.Errorf("store.path: %q is in use by another process; give each gateway its own file, or use the redis store", path)
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("store.path: %q: the folder %q does not exist; create it", path, filepath.Dir(path))

@@ -138,9 +138,19 @@ func (s *Service) deriveQuestion(ctx context.Context, r *record, entry handles.E
 		return
 	}
 	if question != r.memo.Question {
-		r.ask(question, asks)
+		r.ask(question, translate.AttributedAsks(asks, s.title(r.agent)))
 		s.keep(ctx, r)
 	}
+}
+
+// title is what users know the agent by.
+func (s *Service) title(alias string) string {
+	if s.o.Title != nil {
+		if title := s.o.Title(alias); title != "" {
+			return title
+		}
+	}
+	return alias
 }
 
 // askable reports whether the client of c declared what all asks need.

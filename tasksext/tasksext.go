@@ -40,7 +40,7 @@ const (
 	sweepEvery = time.Minute
 )
 
-// Options is what a Service is made of. All but the last two are needed.
+// Options is what a Service is made of. All but the last three are needed.
 type Options struct {
 	Handles *handles.Table
 	// Follow returns the follower of an agent; ok is false for an alias that
@@ -49,6 +49,9 @@ type Options struct {
 	// Present makes of a snapshot the Result that the tool call would have
 	// returned by waiting.
 	Present func(ctx context.Context, entry handles.Entry, tool string, snap a2a.Snapshot) translate.Result
+	// Title is the agent's name in questions to users, who must see whose
+	// words they are; nil, or "" from it, takes the alias.
+	Title func(alias string) string
 	// PollInterval is DefaultPollInterval when 0.
 	PollInterval time.Duration
 	// Logger gets what could not be stored; nil is silent.

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"a2agate/a2a"
 	"a2agate/handles"
@@ -70,7 +69,7 @@ func canAsk(asks []translate.Ask, c ClientCapabilities) bool {
 // cannot be asked, or does not want to answer, gets the question in the
 // envelope; the task waits on. again means that x.message is the answer.
 func (x *exchange) question(ctx context.Context, s a2a.Snapshot) (out translate.Outcome, again bool) {
-	asks := attributed(translate.AsksFromTask(s.Task), x.inv.agent.title())
+	asks := translate.AttributedAsks(translate.AsksFromTask(s.Task), x.inv.agent.title())
 	if !canAsk(asks, x.inv.call.Client) || s.Task.ID == "" {
 		return x.answer(ctx, s, notesOf(asks)...), false
 	}
@@ -99,18 +98,6 @@ func (x *exchange) question(ctx context.Context, s a2a.Snapshot) (out translate.
 	}
 	x.recall(tctx, s, task)
 	return x.askLater(tctx, s, openQuestion{Asks: asks}), false
-}
-
-// attributed says in every question who asks: the words are the agent's, and
-// the user who reads them in a form sees nothing else of the call.
-func attributed(asks []translate.Ask, title string) []translate.Ask {
-	title = clean(title, 60)
-	for i := range asks {
-		if !strings.HasPrefix(asks[i].Message, title) {
-			asks[i].Message = title + " asks: " + asks[i].Message
-		}
-	}
-	return asks
 }
 
 // afterAsking is the answer when asking in mid-call brought nothing: the

@@ -230,8 +230,8 @@ func TestAgentAwayKeepsTheHandle(t *testing.T) {
 			wantText(t, got.text, handle)
 		}
 		g.demo().Down(false)
+		g.call(ToolGetTask, `{"taskHandle":"`+handle+`","waitSeconds":300}`, nil)
 		got := g.seen(g.call(ToolGetTask, `{"taskHandle":"`+handle+`","waitSeconds":300}`, nil))
-		got = g.seen(g.call(ToolGetTask, `{"taskHandle":"`+handle+`","waitSeconds":300}`, nil))
 		wantEqual(t, "status", got.str("status"), "completed")
 	})
 }

@@ -218,6 +218,20 @@ func namesExtension(metadata json.RawMessage, uri string) bool {
 	return false
 }
 
+// AttributedAsks says in every question who asks: the words are the agent's,
+// and the user who reads them in a form sees nothing else of the call.
+func AttributedAsks(asks []Ask, title string) []Ask {
+	title = CutRunes(CleanName(title), 60)
+	attributed := make([]Ask, len(asks))
+	for i, a := range asks {
+		if !strings.HasPrefix(a.Message, title) {
+			a.Message = title + " asks: " + a.Message
+		}
+		attributed[i] = a
+	}
+	return attributed
+}
+
 // MessageFromAnswers makes the parts that carry answers back to the agent:
 // the words alone where the agent asked in words, else a text and a data part
 // of AskExtension with {"answers": {key: content}}. Answers that were declined

@@ -78,7 +78,7 @@ func SchemaCaution(raw json.RawMessage) string {
 }
 
 func validProperty(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || c == '_' || c == '-' || c == '.') {
 			return false
@@ -294,7 +294,7 @@ func headerFault(schema map[string]any, value any, ok bool, seen map[string]bool
 
 // token reports whether s is a token of RFC 9110, 5.6.2.
 func token(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
 			return false

@@ -38,7 +38,7 @@ func CleanName(s string) string {
 }
 
 func isPlainName(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		if c > '~' || c < ' ' || (c == ' ' && (i == 0 || i == len(s)-1 || s[i-1] == ' ')) {
 			return false

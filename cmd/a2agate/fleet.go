@@ -230,6 +230,16 @@ func (f *fleet) follow(alias string) (a2a.Follow, bool) {
 	return m.follower, true
 }
 
+// title is an agent's name by its card, "" before it is known.
+func (f *fleet) title(alias string) string {
+	if m, ok := f.member(alias); ok {
+		if card := m.agent.Card(); card != nil {
+			return card.Name
+		}
+	}
+	return ""
+}
+
 // list returns the running agents in the order of the configuration.
 func (f *fleet) list() []*member {
 	f.mu.Lock()

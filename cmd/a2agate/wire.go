@@ -59,7 +59,7 @@ func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger, level
 	}
 	g.fleet = &fleet{log: log, pins: g.pins, changed: func() { g.tools.Refresh() }}
 	g.tasks, err = tasksext.New(tasksext.Options{
-		Handles: g.handles, Follow: g.fleet.follow, Logger: log,
+		Handles: g.handles, Follow: g.fleet.follow, Title: g.fleet.title, Logger: log,
 		Present: func(ctx context.Context, e handles.Entry, tool string, s a2a.Snapshot) translate.Result {
 			return g.tools.Present(ctx, e, tool, s)
 		},
