@@ -1,0 +1,306 @@
+package telemetry
+
+import (
+	"net/http"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// The value of a label that stands for everything outside its set.
+const other = "other"
+
+// maxTools bounds the tools that have a label of their own. Tools come from
+// agents' cards, and a card that changes all day must not fill the memory.
+const maxTools = 1000
+
+// The closed sets of labels. Agents are labels too: they are configured.
+var (
+	methodLabels = setOf("initialize", "ping", "server/discover", "tools/list", "tools/call", "prompts/list", "prompts/get",
+		"resources/list", "resources/templates/list", "resources/read", "completion/complete", "subscriptions/listen",
+		"tasks/get", "tasks/update", "tasks/cancel", "batch",
+		"notifications/initialized", "notifications/cancelled", "notifications/progress")
+	opLabels       = setOf("send", "stream", "get", "list", "cancel", "subscribe", "card", "query")
+	causeLabels    = setOf("agent", "dial", "dns", "tls", "reset", "timeout", "canceled", "http", "auth", "protocol", "limit", "empty_stream", "truncated", "unavailable", "busy", "invalid")
+	fallbackLabels = setOf("interface", "auth", "content_type", "version", "subscribe_get", "path", "slash", "url", "empty_stream")
+	outcomeLabels  = setOf("result", "tool_error", "input_required", "task", "protocol_error")
+	revisionLabels = setOf("2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26")
+	stateLabels    = []string{"ready", "connecting", "auth_required", "not_a_card", "invalid_card", "blocked_origin", "no_interface", "down"}
+)
+
+func setOf(names ...string) map[string]string {
+	m := make(map[string]string, len(names))
+	for _, n := range names {
+		m[n] = n
+	}
+	return m
+}
+
+// label returns v where it is in the set, "none" for "", else "other".
+func label(set map[string]string, v string) string {
+	if in, ok := set[v]; ok {
+		return in
+	}
+	if v == "" {
+		return "none"
+	}
+	return other
+}
+
+// Buckets reach from a cache's answer to an agent's afternoon.
+var (
+	callBuckets     = []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
+	upstreamBuckets = []float64{.005, .025, .1, .5, 1, 5, 30, 120, 600}
+	requestBuckets  = []float64{.0005, .002, .01, .05, .25, 1, 5, 30, 300}
+)
+
+// Metrics are the gateway's metrics. Its methods may be called concurrently.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	calls       *prometheus.CounterVec   // tool, agent, outcome
+	callTime    *prometheus.HistogramVec // tool
+	requests    *prometheus.CounterVec   // method, revision, code
+	requestTime *prometheus.HistogramVec // method
+	refused     *prometheus.CounterVec   // status
+	upstream    *prometheus.CounterVec   // agent, op, cause
+	retries     *prometheus.CounterVec   // agent, op
+	fallbacks   *prometheus.CounterVec   // agent, fallback
+	upTime      *prometheus.HistogramVec // agent, op
+	watches     *prometheus.GaugeVec     // agent
+	followed    *prometheus.GaugeVec     // agent
+	streams     *prometheus.GaugeVec     // agent
+	reloads     *prometheus.CounterVec   // outcome
+
+	mu    sync.Mutex
+	tools map[string]bool
+}
+
+// Now is the part of the metrics that is read when they are asked for. A nil
+// function leaves its metrics out. They are called concurrently and must be
+// quick.
+type Now struct {
+	// Handles is the number of handles in the store; false when it does not say.
+	Handles func() (int, bool)
+	// Waiting is the number of calls that wait, Listens that of open listens.
+	Waiting func() int
+	Listens func() int
+	// Agents are the states of the agents by alias.
+	Agents func() map[string]string
+}
+
+// NewMetrics returns the metrics of a gateway of a version, all of them zero.
+func NewMetrics(version string, now Now) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), tools: map[string]bool{}}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "a2agate_" + name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		c := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "a2agate_" + name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		c := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "a2agate_" + name, Help: help, Buckets: buckets}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	m.calls = counter("calls_total", "Tool calls that are over.", "tool", "agent", "outcome")
+	m.callTime = histogram("call_duration_seconds", "How long tool calls took, waiting for the agent included.", callBuckets, "tool")
+	m.requests = counter("requests_total", "MCP requests that are over; code is the JSON-RPC error code, 0 for a result.", "method", "revision", "code")
+	m.requestTime = histogram("request_duration_seconds", "How long MCP requests took.", requestBuckets, "method")
+	m.refused = counter("refused_total", "Requests that were refused before they were read, by HTTP status.", "status")
+	m.upstream = counter("upstream_requests_total", "Requests to agents that are over; cause is what went wrong, none for nothing.", "agent", "op", "cause")
+	m.retries = counter("upstream_retries_total", "Requests to agents that repeated an earlier one.", "agent", "op")
+	m.fallbacks = counter("upstream_fallbacks_total", "Requests to agents that put right what the card has wrong.", "agent", "fallback")
+	m.upTime = histogram("upstream_duration_seconds", "How long requests to agents took; a stream counts to its end.", upstreamBuckets, "agent", "op")
+	m.watches = gauge("watches", "Calls and listens that wait for a task or an answer.", "agent")
+	m.followed = gauge("followed_tasks", "Tasks and exchanges that are followed.", "agent")
+	m.streams = gauge("upstream_streams", "Streams open to the agent.", "agent")
+	m.reloads = counter("reloads_total", "Changes of the configuration, by outcome: ok or failed.", "outcome")
+	m.reloads.WithLabelValues("ok")
+	m.reloads.WithLabelValues("failed")
+	m.registry.MustRegister(
+		buildInfo(version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &nowCollector{now: now},
+	)
+	return m
+}
+
+func buildInfo(version string) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "a2agate_build_info", Help: "Always 1; the labels say what runs.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	}, func() float64 { return 1 })
+}
+
+// Handler serves the metrics in the Prometheus text format.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
+}
+
+// Call counts a tool call that is over. tool is "" for a name that no tool
+// has, agent "" where the call went to none.
+func (m *Metrics) Call(tool, agent, outcome string, took time.Duration) {
+	tool = m.tool(tool)
+	if agent == "" {
+		agent = "none"
+	}
+	m.calls.WithLabelValues(tool, agent, label(outcomeLabels, outcome)).Inc()
+	m.callTime.WithLabelValues(tool).Observe(took.Seconds())
+}
+
+// tool is the label of a tool; the first ones have their own.
+func (m *Metrics) tool(name string) string {
+	if name == "" {
+		return "none"
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tools[name] {
+		return name
+	}
+	if len(m.tools) >= maxTools {
+		return other
+	}
+	m.tools[name] = true
+	return name
+}
+
+// Request counts an MCP request that is over.
+func (m *Metrics) Request(method, revision string, code int, took time.Duration) {
+	method = label(methodLabels, method)
+	m.requests.WithLabelValues(method, label(revisionLabels, revision), codeLabel(code)).Inc()
+	m.requestTime.WithLabelValues(method).Observe(took.Seconds())
+}
+
+// codeLabel is the code of an error, of those that exist.
+func codeLabel(code int) string {
+	switch code {
+	case 0:
+		return "0"
+	case -32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022:
+		return strconv.Itoa(code)
+	}
+	return other
+}
+
+// Refused counts a request that was refused by its headers alone.
+func (m *Metrics) Refused(status int) {
+	s := other
+	if status >= 400 && status < 600 {
+		s = strconv.Itoa(status)
+	}
+	m.refused.WithLabelValues(s).Inc()
+}
+
+// Upstream is one request to an agent that is over.
+type Upstream struct {
+	Agent, Op string
+	// Cause is "" when it went well, Fallback when it corrected nothing.
+	Cause, Fallback string
+	// Retry is greater than 0 for a repetition.
+	Retry int
+	Took  time.Duration
+}
+
+// Upstream counts a request to an agent.
+func (m *Metrics) Upstream(u Upstream) {
+	op := label(opLabels, u.Op)
+	m.upstream.WithLabelValues(u.Agent, op, label(causeLabels, u.Cause)).Inc()
+	m.upTime.WithLabelValues(u.Agent, op).Observe(u.Took.Seconds())
+	if u.Retry > 0 {
+		m.retries.WithLabelValues(u.Agent, op).Inc()
+	}
+	if u.Fallback != "" {
+		m.fallbacks.WithLabelValues(u.Agent, label(fallbackLabels, u.Fallback)).Inc()
+	}
+}
+
+// Follow changes the numbers of what is followed of an agent.
+func (m *Metrics) Follow(agent string, watches, tasks, streams int) {
+	for _, d := range []struct {
+		of *prometheus.GaugeVec
+		by int
+	}{{m.watches, watches}, {m.followed, tasks}, {m.streams, streams}} {
+		if d.by != 0 {
+			d.of.WithLabelValues(agent).Add(float64(d.by))
+		}
+	}
+}
+
+// Reload counts a change of the configuration.
+func (m *Metrics) Reload(ok bool) {
+	outcome := "failed"
+	if ok {
+		outcome = "ok"
+	}
+	m.reloads.WithLabelValues(outcome).Inc()
+}
+
+// Forget drops the metrics of an agent that is not configured any more.
+func (m *Metrics) Forget(agent string) {
+	match := prometheus.Labels{"agent": agent}
+	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
+		m.calls, m.upstream, m.retries, m.fallbacks, m.upTime, m.watches, m.followed, m.streams,
+	} {
+		v.DeletePartialMatch(match)
+	}
+}
+
+var (
+	descHandles = prometheus.NewDesc("a2agate_handles", "Handles in the store.", nil, nil)
+	descWaiting = prometheus.NewDesc("a2agate_calls_waiting", "Requests that are being answered.", nil, nil)
+	descListens = prometheus.NewDesc("a2agate_listens", "Open subscriptions/listen streams.", nil, nil)
+	descStates  = prometheus.NewDesc("a2agate_agents", "Agents by state.", []string{"state"}, nil)
+	descReady   = prometheus.NewDesc("a2agate_agent_ready", "1 for an agent that is ready.", []string{"agent"}, nil)
+)
+
+// nowCollector reads Now.
+type nowCollector struct{ now Now }
+
+// Describe implements prometheus.Collector.
+func (c *nowCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descHandles, descWaiting, descListens, descStates, descReady} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *nowCollector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v int, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+	}
+	if c.now.Handles != nil {
+		if n, ok := c.now.Handles(); ok {
+			gauge(descHandles, n)
+		}
+	}
+	if c.now.Waiting != nil {
+		gauge(descWaiting, c.now.Waiting())
+	}
+	if c.now.Listens != nil {
+		gauge(descListens, c.now.Listens())
+	}
+	if c.now.Agents == nil {
+		return
+	}
+	states := map[string]int{}
+	for alias, state := range c.now.Agents() {
+		ready := 0
+		if state == "ready" {
+			ready = 1
+		}
+		gauge(descReady, ready, alias)
+		states[state]++
+	}
+	for _, s := range stateLabels {
+		gauge(descStates, states[s], s)
+	}
+}
