@@ -1,17 +1,25 @@
 // Real MCP clients through the built gateway to real A2A agents.
 //
-// Agents: the project's fixture agent, one on @a2a-js/sdk, one on a2a-go, the
-// latter two on each of four bindings. Clients: @modelcontextprotocol/client
-// (2026-07-28), @modelcontextprotocol/sdk 1.x (2025-11-25), the inspector's
-// --cli on both eras, mcp-go's client. Each takes the same turns with each
-// agent (clients/steps.mjs). It prints one line a client and a closing line.
+// Agents: the project's fixture agent, one on @a2a-js/sdk, one on a2a-go, each
+// on each of four bindings, the latter two also without streams. Clients:
+// @modelcontextprotocol/client (2026-07-28), with ext-tasks for the tasks
+// extension, @modelcontextprotocol/sdk 1.x (2025-11-25), mcp-go's client, the
+// inspector's --cli on both eras. Each takes the same turns with each agent
+// (clients/steps.mjs). What the gateway sends to the agents is recorded on the
+// way and read strictly by gopeers/strict.
+//
+// It prints one line a client and a closing line, and writes
+// results/interop.json, from which report.mjs makes REPORT.md.
 import assert from 'node:assert/strict';
-import { writeFileSync, mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gateway, here, peer, results, run, start, stopAll } from './lib.mjs';
+import { recorder } from './record.mjs';
 
 const node = process.execPath;
 const bindings = ['1.0-rpc', '1.0-rest', '0.3-rpc', '0.3-rest'];
+const clean = (alias) => alias.replaceAll('.', '');
+const columns = [];
 let passed = 0;
 const failures = [];
 
@@ -26,10 +34,22 @@ async function check(name, action) {
   }
 }
 
-async function client(command, args) {
-  const { code, out } = await run(command, args);
-  assert.equal(code, 0, out.trim().slice(-3000));
-  return out.trim().split('\n').at(-1);
+// client runs one that prints a report (clients/steps.mjs) for these aliases.
+async function client(label, command, args, aliases) {
+  await check(label, async () => {
+    const { code, out } = await run(command, [...args, ...aliases], { within: 180_000 });
+    let report;
+    try {
+      report = JSON.parse(out.trim().split('\n').at(-1));
+    } catch {
+      throw new Error(`no report, exit ${code}: ${out.trim().slice(-3000)}`);
+    }
+    columns.push({ label, agents: Object.fromEntries(aliases.map((a) => [a, report.agents[a] === 'ok'])) });
+    const bad = aliases.filter((a) => report.agents[a] !== 'ok');
+    assert.equal(bad.length, 0, bad.map((a) => `\n  ${a}: ${report.agents[a]}`).join(''));
+    assert.equal(code, 0, out.trim().slice(-3000));
+    return `${report.calls} calls, ${aliases.length} agents`;
+  });
 }
 
 async function inspector(url, era, args) {
@@ -40,47 +60,79 @@ async function inspector(url, era, args) {
   return out;
 }
 
-try {
-  mkdirSync(results, { recursive: true });
-  const agents = { fixture: (await start('agent-fixture', gateway, ['agent', '--listen', '127.0.0.1:0'])).url };
+async function inspect(url, era, agent) {
+  const tool = (name, ...args) => inspector(url, era, ['--method', 'tools/call', '--tool-name', name, ...args.flatMap((a) => ['--tool-arg', a])]);
+  const list = await inspector(url, era, ['--method', 'tools/list']);
+  for (const name of ['a2a_discover', 'a2a_send_message', 'a2a_get_task', 'a2a_cancel_task']) assert.ok(list.includes(name), list);
+  assert.match(await tool('a2a_discover', `agent=${agent}`), /skills/);
+  assert.match(await tool('a2a_send_message', `agent=${agent}`, 'text=echo hello there'), /hello there/);
+  const slow = await tool('a2a_send_message', `agent=${agent}`, 'text=slow 30', 'blocking=false');
+  const [handle] = /tk_[a-z0-9]{26}/.exec(slow) ?? [];
+  assert.ok(handle, slow);
+  assert.match(await tool('a2a_get_task', `taskHandle=${handle}`), /working/);
+  assert.match(await tool('a2a_cancel_task', `taskHandle=${handle}`), /cancelled/);
+}
+
+// startAgents returns alias → URL.
+async function startAgents() {
+  const agents = {};
   for (const binding of bindings) {
+    const [version, wire] = binding.split('-');
+    const fixture = ['agent', '--listen', '127.0.0.1:0', '--protocol', version, '--binding', wire === 'rpc' ? 'JSONRPC' : 'HTTP+JSON'];
+    agents[`fixture-${binding}`] = (await start(`agent-fixture-${binding}`, gateway, fixture)).url;
     agents[`js-${binding}`] = (await start(`agent-js-${binding}`, node, ['jsagent/agent.mjs', '--interface', binding])).url;
     agents[`go-${binding}`] = (await start(`agent-go-${binding}`, peer('agent'), ['-interface', binding])).url;
   }
   agents['js-plain'] = (await start('agent-js-plain', node, ['jsagent/agent.mjs', '--plain'])).url;
   agents['go-plain'] = (await start('agent-go-plain', peer('agent'), ['-plain'])).url;
+  return agents;
+}
 
-  const config = join(results, 'interop.json');
-  const aliases = Object.keys(agents).map((a) => a.replaceAll('.', ''));
-  writeFileSync(config, JSON.stringify({
-    agents: Object.fromEntries(Object.entries(agents).map(([alias, url]) => [alias.replaceAll('.', ''), { url }])),
-  }, null, 2));
-  const { url } = await start('gateway-interop', gateway, ['serve', '--config', config, '--listen', '127.0.0.1:0'], { want: /http:\/\/127\.0\.0\.1:\d+\/mcp/ });
+// startGateway returns the URL of a gateway in front of these agents.
+async function startGateway(name, agents, settings = {}) {
+  const config = join(results, `${name}.json`);
+  writeFileSync(config, JSON.stringify({ agents, ...settings }, null, 2));
+  const { url } = await start(name, gateway, ['serve', '--config', config, '--listen', '127.0.0.1:0'], { want: /http:\/\/127\.0\.0\.1:\d+\/mcp/ });
+  return url;
+}
 
-  await check('@modelcontextprotocol/client, 2026-07-28', () => client(node, ['clients/modern.mjs', url, ...aliases]));
-  await check('@modelcontextprotocol/sdk, 2025-11-25', () => client(node, ['clients/legacy.mjs', url, ...aliases]));
-  await check('mcp-go client', () => client(peer('client'), [url, ...aliases]));
+const record = join(results, 'a2a-requests.jsonl');
+const tape = recorder(record);
+try {
+  mkdirSync(results, { recursive: true });
+  rmSync(join(results, 'interop.json'), { force: true });
+  const agents = await startAgents();
+  const names = Object.keys(agents);
+  const aliases = names.map(clean);
+  const direct = await startGateway('gateway-interop', Object.fromEntries(names.map((name) => [clean(name), { url: agents[name] }])));
+  const recorded = await startGateway('gateway-recorded', Object.fromEntries(await Promise.all(names.map(async (name) => (
+    [clean(name), { url: await tape.through(clean(name), agents[name]), urlPolicy: 'configured' }])))), { wait: { taskGrace: '0s' } });
+
+  await client('@modelcontextprotocol/client, 2026-07-28', node, ['clients/modern.mjs', direct], aliases);
+  await client('@modelcontextprotocol/sdk 1.x, 2025-11-25', node, ['clients/legacy.mjs', direct], aliases);
+  await client('mcp-go, 2025-11-25', peer('client'), [direct], aliases);
+  await client('ext-tasks, 2026-07-28', node, ['clients/tasks.mjs', recorded], aliases.filter((a) => a.startsWith('fixture')));
   for (const era of ['modern', 'legacy']) {
-    const tool = (name, ...args) => inspector(url, era, ['--method', 'tools/call', '--tool-name', name, ...args.flatMap((a) => ['--tool-arg', a])]);
-    await check(`inspector --cli, ${era}: tools/list`, async () => {
-      const out = await inspector(url, era, ['--method', 'tools/list']);
-      for (const name of ['a2a_discover', 'a2a_send_message', 'a2a_get_task', 'a2a_cancel_task']) assert.ok(out.includes(name), out);
-    });
-    await check(`inspector --cli, ${era}: the four tools`, async () => {
-      assert.match(await tool('a2a_discover', 'agent=fixture'), /skills/);
-      assert.match(await tool('a2a_send_message', 'agent=fixture', 'text=echo hello there'), /hello there/);
-      const slow = await tool('a2a_send_message', 'agent=fixture', 'text=slow 30', 'blocking=false');
-      const [handle] = /tk_[a-z0-9]{26}/.exec(slow) ?? [];
-      assert.ok(handle, slow);
-      assert.match(await tool('a2a_get_task', `taskHandle=${handle}`), /working/);
-      assert.match(await tool('a2a_cancel_task', `taskHandle=${handle}`), /cancelled/);
-    });
+    const agent = aliases.find((a) => a.startsWith('fixture'));
+    await check(`inspector --cli, ${era}`, () => inspect(direct, era, agent));
+    columns.push({ label: `inspector --cli, ${era}`, agents: { [agent]: !failures.includes(`inspector --cli, ${era}`) } });
   }
+  // The same turns once more, written down on their way to the agents.
+  const written = columns.length;
+  await client('@modelcontextprotocol/client, recorded', node, ['clients/modern.mjs', recorded], aliases);
+  columns.length = written;
+  await check('what is sent is strict A2A', async () => {
+    const { code, out } = await run(peer('strict'), [record, ...aliases], { within: 60_000 });
+    assert.equal(code, 0, out.slice(-5000));
+    return out.trim().split('\n').at(-1);
+  });
+  writeFileSync(join(results, 'interop.json'), JSON.stringify({ aliases, columns, failures }, null, 2));
 } catch (err) {
   failures.push('set-up');
   console.log(`FAIL set-up: ${err.stack}`);
 } finally {
   await stopAll();
+  await tape.stop();
 }
 console.log(`interop: ${passed} passed, ${failures.length} failed`);
 process.exit(failures.length === 0 ? 0 : 1);

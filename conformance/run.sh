@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Real clients, real agents and the official MCP suite against the built
 # binary. Installs the pinned Node 22 and programs from npm by itself; needs Go
-# and npm. conformance/run.sh [interop|suite]: one part alone.
+# and npm. conformance/run.sh [interop|suite]: one part alone, without a report.
+# REPEAT=20 repeats what depends on the order of things as often.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p .tmp
@@ -14,14 +15,23 @@ if [ ! -x conformance/node_modules/.bin/node ] || ! cmp -s conformance/package-l
   (cd conformance && npm install --no-save --loglevel=error && cp package-lock.json node_modules/.a2agate-lock)
 fi
 [ -x bin/a2agate ] || make build
-(cd conformance/gopeers && go build -o ../../.tmp/agent ./agent && go build -o ../../.tmp/client ./client)
+go build -o .tmp/suite-agent ./conformance/agent
+(cd conformance/gopeers && go build -o ../../.tmp/ ./agent ./client ./strict)
 node=$PWD/conformance/node_modules/.bin/node
 "$node" --version
 rc=0
+own() { # the tests of what judges here
+  (cd conformance/gopeers && go test ./...) || rc=1
+  "$node" --test --test-reporter=dot conformance/*.test.mjs || rc=1
+}
 case "${1:-all}" in
-  interop) "$node" conformance/interop.mjs || rc=1 ;;
-  suite) "$node" conformance/suite.mjs || rc=1 ;;
-  all) "$node" conformance/interop.mjs || rc=1; "$node" conformance/suite.mjs || rc=1 ;;
+  interop) own; "$node" conformance/interop.mjs || rc=1 ;;
+  suite) own; "$node" conformance/suite.mjs || rc=1 ;;
+  all)
+    own
+    "$node" conformance/interop.mjs || rc=1
+    "$node" conformance/suite.mjs || rc=1
+    [ $rc -ne 0 ] || "$node" conformance/report.mjs || rc=1 ;;
   *) echo "conformance: unknown part \"$1\": interop or suite" >&2; exit 2 ;;
 esac
 exit $rc

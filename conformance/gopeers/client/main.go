@@ -21,12 +21,32 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: client URL ALIAS…")
 		os.Exit(2)
 	}
-	calls, err := drive(os.Args[1], os.Args[2:])
+	r, err := drive(os.Args[1], os.Args[2:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
 		os.Exit(1)
 	}
-	fmt.Printf("ok mcp-go: %d calls\n", calls)
+	raw, err := json.Marshal(r)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "client:", err)
+		os.Exit(1)
+	}
+	fmt.Println(string(raw))
+	for _, said := range r.Agents {
+		if said != ok {
+			os.Exit(1)
+		}
+	}
+}
+
+// ok is what a report says of an agent with which all went well.
+const ok = "ok"
+
+// report is what interop.mjs reads: what went wrong with each agent.
+type report struct {
+	Client string            `json:"client"`
+	Calls  int               `json:"calls"`
+	Agents map[string]string `json:"agents"`
 }
 
 // session is one connected client and how many calls it has made.
@@ -45,37 +65,40 @@ type reply struct {
 	Name    string `json:"name"`
 }
 
-func drive(url string, agents []string) (int, error) {
+func drive(url string, agents []string) (report, error) {
+	r := report{Client: "mcp-go", Agents: map[string]string{}}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	c, err := client.NewStreamableHttpClient(url)
 	if err != nil {
-		return 0, err
+		return r, err
 	}
 	defer c.Close()
 	if err := c.Start(ctx); err != nil {
-		return 0, err
+		return r, err
 	}
 	var init mcp.InitializeRequest
 	init.Params.ProtocolVersion = "2025-11-25"
 	init.Params.ClientInfo = mcp.Implementation{Name: "conformance-mcp-go", Version: "1.0.0"}
 	if _, err := c.Initialize(ctx, init); err != nil {
-		return 0, fmt.Errorf("initialize: %w", err)
+		return r, fmt.Errorf("initialize: %w", err)
 	}
 	tools, err := c.ListTools(ctx, mcp.ListToolsRequest{})
 	if err != nil {
-		return 0, fmt.Errorf("tools/list: %w", err)
+		return r, fmt.Errorf("tools/list: %w", err)
 	}
 	if len(tools.Tools) < 4 {
-		return 0, fmt.Errorf("tools/list has %d tools, want at least 4", len(tools.Tools))
+		return r, fmt.Errorf("tools/list has %d tools, want at least 4", len(tools.Tools))
 	}
 	s := &session{ctx: ctx, c: c}
 	for _, agent := range agents {
+		r.Agents[agent] = ok
 		if err := s.agent(agent); err != nil {
-			return s.calls, fmt.Errorf("%s: %w", agent, err)
+			r.Agents[agent] = err.Error()
 		}
 	}
-	return s.calls, nil
+	r.Calls = s.calls
+	return r, nil
 }
 
 func (s *session) agent(agent string) error {
