@@ -55,15 +55,18 @@ const (
 
 // Error says why a file cannot be edited. The file has not been changed.
 type Error struct {
-	// Line and Column count from 1, the column in bytes; 0 where the trouble
-	// has no place.
+	// Line and Column count from 1, the column in bytes; 0 where they are not
+	// known.
 	Line, Column int
 	Reason       string
 }
 
 func (e *Error) Error() string {
-	if e.Line == 0 {
+	switch {
+	case e.Line == 0:
 		return e.Reason
+	case e.Column == 0:
+		return fmt.Sprintf("line %d: %s", e.Line, e.Reason)
 	}
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Reason)
 }
@@ -94,9 +97,9 @@ type change struct {
 func editorOf(f Format) editor {
 	switch f {
 	case TOML:
-		return jsonEditor{}
+		return tomlEditor{}
 	case YAML:
-		return jsonEditor{}
+		return yamlEditor{}
 	case JSON:
 	}
 	return jsonEditor{}
