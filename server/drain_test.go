@@ -122,7 +122,7 @@ func (v *served) inBackground(r *http.Request) <-chan textOrError {
 }
 
 // Shutdown: listens get their completion at once, calls end by themselves
-// within the grace, then Serve returns (fault 17; mcp-go hangs, D4).
+// within the grace, then Serve returns (mcp-go hangs there).
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -279,7 +279,8 @@ func TestServeOnSeveralListeners(t *testing.T) {
 }
 
 // A modern client that leaves cancels its call, over a real connection and
-// both before and after the stream has opened (mcp.md item 16).
+// both before and after the stream has opened (MCP
+// 2026-07-28, cancellation).
 func TestModernDisconnect(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"before the first byte": 10 * time.Millisecond, "on the stream": 5 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -339,7 +340,7 @@ func TestDrainAfterLegacyDisconnect(t *testing.T) {
 	})
 }
 
-// Two clients with one id in flight do not touch each other (mcp.md item 19).
+// Two clients with one id in flight do not touch each other.
 func TestSameIDTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := serve(t, newServer(t, func(ctx context.Context, c tools.Call, sink tools.Sink) translate.Outcome {

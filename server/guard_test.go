@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The matrix of hosts and origins (clients.md P10).
+// The matrix of hosts and origins.
 func TestGuardHosts(t *testing.T) {
 	const ok, misdirected, bad = http.StatusOK, http.StatusMisdirectedRequest, http.StatusBadRequest
 	tests := []struct {

@@ -85,7 +85,7 @@ func TestWithoutAnnotations(t *testing.T) {
 }
 
 // Annotations reach a client only with paramHeaders, and only legal ones
-// (mcp.md item 35).
+// (MCP 2026-07-28, tools).
 func TestAnnotationsInLists(t *testing.T) {
 	property := func(p string) json.RawMessage {
 		return json.RawMessage(`{"type":"object","properties":{"a":` + p + `}}`)

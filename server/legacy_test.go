@@ -26,7 +26,8 @@ func blocked(ctx context.Context, _ tools.Call, _ tools.Sink) translate.Outcome 
 }
 
 // notifications/cancelled ends the call of the same principal, session and
-// request, and of no other (mcp.md item 83; mcp-go cancels across clients).
+// request, and of no other (MCP 2025-11-25,
+// cancellation; mcp-go cancels across clients).
 func TestLegacyCancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, blocked, func(o *Options) { o.Authenticate = tokenAuth })
@@ -170,7 +171,8 @@ var formAsk = translate.Ask{Key: "answer", Message: "Which year?",
 	Schema: json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"]}`)}
 
 // The legacy elicitation: a request on the stream of the call, the answer in a
-// POST of its own, 202, and the call goes on (mcp.md 4.4, item 84).
+// POST of its own, 202, and the call goes on (MCP
+// 2025-11-25, elicitation).
 func TestElicitation(t *testing.T) {
 	answers := []struct {
 		name, answer string

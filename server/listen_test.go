@@ -71,7 +71,8 @@ func methodsOf(events []timedEvent) string {
 }
 
 // The acknowledgement is first and lists what is honoured; then only what was
-// asked for comes, once per real change (mcp.md items 56-58).
+// asked for comes, once per real change (MCP
+// 2026-07-28, subscriptions).
 func TestListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cats := newCatalogues(basicCatalogue())
@@ -190,7 +191,7 @@ func TestListenKeepAlive(t *testing.T) {
 }
 
 // The caps, and that a place is free as soon as its client leaves: thousands
-// of opened and dropped listens change nothing (fault 2).
+// of opened and dropped listens change nothing.
 func TestListenCaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, echo, func(o *Options) {

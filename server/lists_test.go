@@ -44,7 +44,7 @@ type listedTools struct {
 }
 
 // tools/list is the same byte for byte on every reading, on every wire, in
-// order, in one page (clients.md P07; mcp.md items 42, 43, 45).
+// order, in one page (MCP 2026-07-28, tools, caching).
 func TestToolsListShape(t *testing.T) {
 	s := newServer(t, echo, func(o *Options) { o.Catalogues = newCatalogues(largeCatalogue(80)) })
 	for _, rev := range supported {
@@ -81,7 +81,7 @@ func TestToolsListShape(t *testing.T) {
 }
 
 // Schemas leave byte for byte: key order, spaces, escapes, large numbers, all
-// keywords (mcp.md item 47).
+// keywords.
 func TestSchemasVerbatim(t *testing.T) {
 	schema := "{ \"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\n\t\"type\":\"object\",\"$defs\":{\"address\":{\"$anchor\":\"a\"}},\"allOf\":[{\"anyOf\":[]}]," +
 		`"if":{},"then":{},"else":{},"additionalProperties":false,"maximum":12345678901234567890,"title":"\u003cb\u003e é <&>","z":1,"a":2}`

@@ -136,7 +136,7 @@ func callWithToken(token string) string {
 	return modernBodyWith("1", "tools/call", callTool, metaOf("{}", more))
 }
 
-// The silent agent (clients.md P12): first byte within a second, then signs of
+// The silent agent: first byte within a second, then signs of
 // life at most 15 s apart, and the answer last.
 func TestSilentAgent(t *testing.T) {
 	silentFor := func(d time.Duration) callFunc {
@@ -227,7 +227,7 @@ func TestQuickAnswerIsJSON(t *testing.T) {
 }
 
 // 500 updates in a second become at most two a second, the last one wins, and
-// none that is due is lost before the answer (P12 d).
+// none that is due is lost before the answer.
 func TestProgressIsCoalesced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(_ context.Context, _ tools.Call, sink tools.Sink) translate.Outcome {
@@ -345,7 +345,7 @@ func TestResultIsOneDataLine(t *testing.T) {
 }
 
 // A panic in a call is -32603 with an id that the log has too, also on a
-// stream, and the server lives (DESIGN 7).
+// stream, and the server lives.
 func TestPanicIsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wait := time.Duration(0)
