@@ -21,7 +21,7 @@ const (
 	connBufferBytes = 4 << 10
 	// idleConnections bounds the pool to one agent; net/http's default of two
 	// would make a new connection for nearly every call under load.
-	idleConnections = 256
+	idleConnections = 64
 	// idleTimeout is how long a connection stays in the pool. Client closes
 	// it sooner where the agent announces less.
 	idleTimeout = 90 * time.Second
@@ -128,7 +128,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	if !originOf(req.URL).same(t.own) {
+	if originOf(req.URL) != t.own {
 		return t.other.RoundTrip(req)
 	}
 	return t.mine.RoundTrip(req)

@@ -21,6 +21,10 @@ type FollowerOptions struct {
 	// reader beyond it is served by polling. Keep it below the client's
 	// MaxConcurrent, or streams take all the places for sends and polls.
 	MaxStreams int
+	// IdleStreams bounds those among them that are kept for tasks nobody waits
+	// for (8): an open stream brings news at once but holds a connection, and
+	// an idle task that is polled ever more rarely costs next to nothing.
+	IdleStreams int
 	// MaxPolls bounds the scheduled GetTask requests in flight at once (32).
 	MaxPolls int
 
@@ -100,6 +104,7 @@ func orInt(v, def int) int {
 
 func (o FollowerOptions) withDefaults() FollowerOptions {
 	o.MaxStreams = orInt(o.MaxStreams, 64)
+	o.IdleStreams = orInt(o.IdleStreams, 8)
 	o.MaxPolls = orInt(o.MaxPolls, 32)
 	o.PollFirst = orDuration(o.PollFirst, 200*time.Millisecond)
 	o.PollMin = orDuration(o.PollMin, 500*time.Millisecond)

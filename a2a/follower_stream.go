@@ -78,18 +78,32 @@ func (f *Follower) takeSlot(s *source) bool {
 	f.mu.Lock()
 	full := len(f.sources) >= f.o.MaxStreams
 	var others []*source
-	if full {
+	if len(f.sources) >= min(f.o.IdleStreams, f.o.MaxStreams) {
 		for o := range f.sources {
 			others = append(others, o)
 		}
-	} else {
+	}
+	f.mu.Unlock()
+	if f.replaceIdle(s, others) {
+		return true
+	}
+	if full {
+		return false
+	}
+	f.mu.Lock()
+	full = len(f.sources) >= f.o.MaxStreams
+	if !full {
 		f.sources[s] = struct{}{}
 	}
 	f.mu.Unlock()
 	if !full {
 		f.count(FollowerCounts{Streams: 1})
-		return true
 	}
+	return !full
+}
+
+// replaceIdle gives s the place of one of others that nobody waits for.
+func (f *Follower) replaceIdle(s *source, others []*source) bool {
 	for _, o := range others {
 		if !o.x.Load().idleStream(o) {
 			continue

@@ -12,7 +12,7 @@ import (
 var errEventTooLarge = errors.New("event over the limit")
 
 // streamChunk is how much of a stream is read from the network at once.
-const streamChunk = 8 << 10
+const streamChunk = 4 << 10
 
 // guard stands between a response body and sse.EventStreamReader, which frames
 // the events, and spares it what it cannot bear. It reads the whole dialect of

@@ -191,10 +191,13 @@ var lineTypes = map[string]bool{
 	"application/stream+json": true,
 }
 
+// sniffBytes is how much of a stream is looked at to tell what it is.
+const sniffBytes = 512
+
 // sniff reads until a byte that is not white space. It returns all it has
 // read, without a byte order mark.
 func sniff(r io.Reader) ([]byte, error) {
-	buf := make([]byte, 0, streamChunk)
+	buf := make([]byte, 0, sniffBytes)
 	for {
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
