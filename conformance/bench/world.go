@@ -130,7 +130,7 @@ func startWorld(ctx context.Context, s settings) (_ *world, err error) {
 	}
 	w.debugURL = "http://" + debug
 	file := filepath.Join(w.dir, "agents.json")
-	body := fmt.Sprintf(`{"agents":{"stream":{"url":%q},"plain":{"url":%q}},"listen":"127.0.0.1:0","debugListen":%q}`, w.agent.url, w.plain.url, debug)
+	body := fmt.Sprintf(`{"agents":{"stream":{"url":%q},"plain":{"url":%q}},"listen":"127.0.0.1:0","debugListen":%q,"limits":{"resultChars":200000}}`, w.agent.url, w.plain.url, debug)
 	if err := os.WriteFile(file, []byte(body), 0o600); err != nil {
 		return nil, err
 	}
