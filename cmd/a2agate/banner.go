@@ -48,7 +48,7 @@ func printBanner(ctx context.Context, w io.Writer, f *fleet, url string, cfg *co
 		fmt.Fprintf(table, "  %s\t%s\t%s\n", m.alias(), m.shown.Status().State, stateLine(m))
 	}
 	_ = table.Flush()
-	fmt.Fprintf(w, "\nClaude Code\n  claude mcp add --transport http a2a %s%s\n", url, headerFlag(cfg))
+	fmt.Fprintf(w, "\nClaude Code\n  %s\n", claudeCommand(url, cfg))
 	fmt.Fprintf(w, "\n.mcp.json\n%s\n", mcpJSON(url, cfg))
 }
 
@@ -67,11 +67,13 @@ func stateLine(m *member) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func headerFlag(cfg *config.Config) string {
-	if !cfg.Auth.Enabled() {
-		return ""
+// claudeCommand adds the gateway to Claude Code.
+func claudeCommand(url string, cfg *config.Config) string {
+	command := "claude mcp add --transport http a2a " + url
+	if cfg.Auth.Enabled() {
+		command += ` --header "Authorization: Bearer $A2AGATE_TOKEN"`
 	}
-	return ` --header "Authorization: Bearer $A2AGATE_TOKEN"`
+	return command
 }
 
 // mcpJSON is the entry for .mcp.json.

@@ -100,6 +100,7 @@ func (g *gateway) open(agents context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, listenError("listen", g.cfg.Listen, err)
 	}
+	g.address = ln.Addr()
 	if g.cfg.DebugListen != "" {
 		if g.debug, err = newDebugServer(g.cfg.DebugListen, g.log); err != nil {
 			return nil, errors.Join(err, ln.Close())
@@ -121,7 +122,9 @@ func (g *gateway) open(agents context.Context) (net.Listener, error) {
 // follow keeps to the configuration file until ctx is done.
 func (g *gateway) follow(ctx context.Context, load func() (*config.Config, error), again <-chan os.Signal) {
 	if load != nil {
-		newReloader(g, load, g.log).run(ctx, again)
+		r := newReloader(g, load, g.log)
+		g.reloads.Store(r)
+		r.run(ctx, again)
 		return
 	}
 	for {

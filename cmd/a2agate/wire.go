@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"a2agate/a2a"
 	"a2agate/config"
@@ -32,7 +33,12 @@ type gateway struct {
 	tools   *tools.Service
 	tasks   *tasksext.Service
 	server  *server.Server
+	status  *statusPage
 	debug   *debugServer
+	// address is where the gateway listens; set before it serves.
+	address net.Addr
+	// reloads is nil where there is no file to keep to.
+	reloads atomic.Pointer[reloader]
 	// certificate is nil without tls.
 	certificate *certificate
 	// follows take a new configuration while the gateway runs, by the
@@ -57,6 +63,7 @@ func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger, level
 	if g.handles, err = openHandles(ctx, cfg, log); err != nil {
 		return nil, err
 	}
+	g.status = newStatusPage(g)
 	g.fleet = &fleet{log: log, pins: g.pins, changed: func() { g.tools.Refresh() }}
 	g.tasks, err = tasksext.New(tasksext.Options{
 		Handles: g.handles, Follow: g.fleet.follow, Title: g.fleet.title, Logger: log,
@@ -70,7 +77,11 @@ func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger, level
 	if g.tools, err = tools.New(g.toolOptions(cfg, nil)); err != nil {
 		return nil, errors.Join(err, g.handles.Close())
 	}
-	if g.server, err = server.New(g.serverOptions()); err != nil {
+	options := g.serverOptions()
+	if err = g.status.add(&options); err == nil {
+		g.server, err = server.New(options)
+	}
+	if err != nil {
 		return nil, errors.Join(err, g.handles.Close())
 	}
 	return g, nil
@@ -89,6 +100,7 @@ func (g *gateway) toolOptions(cfg *config.Config, agents []tools.AgentEntry) too
 		Limits: tools.Limits{ResultChars: cfg.Limits.ResultChars, MediaBytes: int(cfg.Limits.MediaBytes), CardBytes: int(cfg.Limits.CardBytes)},
 		Expose: exposures(cfg.Expose), ToolPrefix: cfg.ToolPrefix, ParamHeaders: g.cfg.ParamHeaders,
 		Structured: translate.StructuredPolicy(cfg.StructuredContent), Profiles: profiles, Tasks: g.tasks,
+		Observer: observers{g.status},
 	}
 }
 

@@ -21,6 +21,7 @@ var someTime = time.Date(2026, 11, 30, 15, 4, 5, 0, time.UTC)
 func sample() Status {
 	return Status{
 		Gateway: "1.2.3", Endpoint: "http://127.0.0.1:8931/mcp", Started: someTime,
+		Notices: []string{"the configuration is broken"},
 		Agents: []Agent{
 			{
 				Alias: "billing", Name: "Billing", Description: "Pays & bills.", Release: "2.0", State: "ready", Since: someTime,
@@ -71,7 +72,7 @@ func TestPageShowsEverything(t *testing.T) {
 	}
 	page := w.Body.String()
 	for _, want := range []string{
-		"1 of 2 agents ready", "2 tools", "at least 3 open tasks", "http://127.0.0.1:8931/mcp",
+		"the configuration is broken", "1 of 2 agents ready", "2 tools", "at least 3 open tasks", "http://127.0.0.1:8931/mcp",
 		`data-state="auth_required"`, ">credential needed<", "the agent answered 401", "Pays &amp; bills.", `datetime="2026-11-30T15:04:05Z"`,
 		"2 skills, 1 note", "<b>Pay</b>", "<b>unnamed</b>", "money, out", "the card has no version", "JSONRPC",
 		`<a href="https://docs.example/billing" target="_blank" rel="noopener noreferrer nofollow">`,

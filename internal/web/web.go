@@ -26,12 +26,14 @@ type Status struct {
 	Endpoint string    `json:"endpoint"`
 	Started  time.Time `json:"started"`
 	// Principal is who reads this; "" where nobody has to say.
-	Principal string   `json:"principal,omitempty"`
-	Agents    []Agent  `json:"agents"`
-	Tools     []Tool   `json:"tools"`
-	Calls     []Call   `json:"calls"`
-	Tasks     Tasks    `json:"tasks"`
-	Clients   []Client `json:"clients"`
+	Principal string `json:"principal,omitempty"`
+	// Notices say what an operator should know, a line each.
+	Notices []string `json:"notices,omitempty"`
+	Agents  []Agent  `json:"agents"`
+	Tools   []Tool   `json:"tools"`
+	Calls   []Call   `json:"calls"`
+	Tasks   Tasks    `json:"tasks"`
+	Clients []Client `json:"clients"`
 }
 
 // Agent is one configured agent and its state.
