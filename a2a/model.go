@@ -197,4 +197,6 @@ type SendRequest struct {
 type Trace struct {
 	Parent string // traceparent
 	State  string // tracestate
+	// Request names the caller's request in the log. It is not sent.
+	Request string
 }

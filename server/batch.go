@@ -76,17 +76,21 @@ func (x *exchange) single(it *batchItem) []byte {
 		return invalid("a batch holds no requests of protocol version 2026-07-28")
 	}
 	x.env = it.Envelope
+	x.begin()
 	x.fillLegacy()
 	release, wait, ok := x.metered()
 	if !ok {
 		_, f := tooMany(wait)
-		return appendError(nil, it.ID, f.err)
+		x.traced(http.StatusOK, f.err.Code, false)
+		return appendError(nil, it.ID, withRequestID(f.err, x.ctx.Request.ID))
 	}
 	defer release()
 	ctx, done := x.legacyContext()
 	defer done()
 	x.stream.begin(it.Meta.ProgressToken)
-	return x.s.core.Handle(ctx, &x.req).Message
+	a := x.s.core.Handle(ctx, &x.req)
+	x.traced(http.StatusOK, a.Code, false)
+	return a.Message
 }
 
 // finishBatch writes the answers: one JSON array, or one event each.

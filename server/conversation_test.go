@@ -249,6 +249,9 @@ var versionPattern = regexp.MustCompile(`"protocolVersion":"([^"]+)"`)
 
 var sessionPattern = regexp.MustCompile(`v1\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)
 
+// requestPattern is the id in an internal error.
+var requestPattern = regexp.MustCompile(`"requestId":"[a-z2-7]{6}-[0-9a-z]+"`)
+
 // renderAnswer is the golden form: status, headers in order, a blank line, the
 // body.
 func renderAnswer(w *httptest.ResponseRecorder, session string) []byte {
@@ -268,7 +271,7 @@ func renderAnswer(w *httptest.ResponseRecorder, session string) []byte {
 	}
 	b.WriteByte('\n')
 	if w.Body.Len() > 0 {
-		b.Write(bytes.TrimRight(w.Body.Bytes(), "\n"))
+		b.Write(requestPattern.ReplaceAll(bytes.TrimRight(w.Body.Bytes(), "\n"), []byte(`"requestId":"REQUEST"`)))
 		b.WriteByte('\n')
 	}
 	return b.Bytes()

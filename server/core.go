@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -132,18 +131,19 @@ func notFound(name string) failure {
 // Handle answers one request. It never panics: a panic below it becomes -32603
 // with an id that the log has too.
 func (c *Core) Handle(ctx context.Context, req *Request) (a Answer) {
+	ctx = numbered(ctx, req)
 	defer func() {
 		if p := recover(); p != nil {
-			a = Answer{Code: translate.CodeInternal, Message: c.panicked(req, p)}
+			a = Answer{Code: translate.CodeInternal, Message: c.panicked(ctx, req, p)}
 		}
 	}()
 	f := c.admit(req)
 	if f.failed() {
-		return failed(req.ID, f)
+		return failed(ctx, req.ID, f)
 	}
 	a.Message, a.Session, f = c.result(ctx, req)
 	if f.failed() {
-		return failed(req.ID, f)
+		return failed(ctx, req.ID, f)
 	}
 	a.Message = append(a.Message, '}')
 	return a
@@ -172,9 +172,9 @@ func response(id json.RawMessage) []byte {
 	return append(dst, `,"result":`...)
 }
 
-func (c *Core) panicked(req *Request, p any) []byte {
-	id := rand.Text()[:12]
-	c.o.Log.Error("panic while answering", "method", req.Method, "request", id, "panic", p, "stack", string(debug.Stack()))
+func (c *Core) panicked(ctx context.Context, req *Request, p any) []byte {
+	id := requestID(ctx)
+	c.o.Log.ErrorContext(ctx, "panic while answering", "method", req.Method, "requestId", id, "panic", p, "stack", string(debug.Stack()))
 	return appendError(nil, req.ID, &translate.Error{
 		Code:    translate.CodeInternal,
 		Message: "internal error, request " + id + ": see the gateway's log",
@@ -184,7 +184,7 @@ func (c *Core) panicked(req *Request, p any) []byte {
 
 // failed makes the answer of an error. A code that MCP does not know here, such
 // as one of A2A's, never leaves (MCP 2026-07-28, basic, error codes).
-func failed(id json.RawMessage, f failure) Answer {
+func failed(ctx context.Context, id json.RawMessage, f failure) Answer {
 	switch f.err.Code {
 	case translate.CodeParse, translate.CodeInvalidRequest, translate.CodeMethodNotFound, translate.CodeInvalidParams, translate.CodeInternal,
 		translate.CodeHeaderMismatch, translate.CodeMissingCapability, translate.CodeUnsupportedVersion:
@@ -193,6 +193,7 @@ func failed(id json.RawMessage, f failure) Answer {
 		own.Code = translate.CodeInternal
 		f.err = &own
 	}
+	f.err = withRequestID(f.err, func() string { return requestID(ctx) })
 	return Answer{Message: appendError(nil, id, f.err), Code: f.err.Code, Shape: f.shape}
 }
 
@@ -322,7 +323,7 @@ func (c *Core) callTool(ctx context.Context, req *Request) ([]byte, failure) {
 	if n, ok := sink.(agentNamer); ok && tool.agent != "" {
 		n.Agent(tool.agent)
 	}
-	return c.outcome(req, c.o.Caller.Call(ctx, call, sink))
+	return c.outcome(ctx, req, c.o.Caller.Call(ctx, call, sink))
 }
 
 // call makes the Call of a tools/call, checking the shape of its params.
@@ -359,7 +360,7 @@ func (c *Core) call(req *Request, name string) (tools.Call, failure) {
 }
 
 // outcome makes the message of what a call came to.
-func (c *Core) outcome(req *Request, o translate.Outcome) ([]byte, failure) {
+func (c *Core) outcome(ctx context.Context, req *Request, o translate.Outcome) ([]byte, failure) {
 	meta := c.meta(req.Revision)
 	switch {
 	case o.Err != nil:
@@ -371,7 +372,7 @@ func (c *Core) outcome(req *Request, o translate.Outcome) ([]byte, failure) {
 	case o.Task != nil && req.Client.Tasks:
 		return translate.AppendTask(response(req.ID), *o.Task, meta), failure{}
 	}
-	c.o.Log.Error("a tool call came to nothing that this client can take", "tool", string(req.P.Name), "revision", req.Revision)
+	c.o.Log.ErrorContext(ctx, "a tool call came to nothing that this client can take", "tool", string(req.P.Name), "revision", req.Revision)
 	return nil, refuse(translate.CodeInternal, "internal error: the call came to nothing that this client can take")
 }
 

@@ -81,18 +81,18 @@ func TestCallIsFilled(t *testing.T) {
 		return says("x")
 	}, func(o *Options) { o.Catalogues = cats })
 	body := modernBodyWith("1", "tools/call", callTool+`,"inputResponses":{"a":{"action":"accept"}},"requestState":"rs_1"`,
-		metaOf(`{"elicitation":{"form":{},"url":{}},"extensions":{"io.modelcontextprotocol/tasks":null}}`, `,"progressToken":1,"traceparent":"00-a-b-01","tracestate":"k=v"`))
+		metaOf(`{"elicitation":{"form":{},"url":{}},"extensions":{"io.modelcontextprotocol/tasks":null}}`, `,"progressToken":1,"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"k=v"`))
 	if w := do(s, modernPost(body)); w.Code != 200 {
 		t.Fatalf("%s", w.Body)
 	}
 	if got.Principal != Local || !got.Agents["invoice_helper"] || got.Tool != "invoice_helper" || string(got.Arguments) != `{"message":"hi"}` ||
 		got.Client != (tools.ClientCapabilities{ElicitForm: true, ElicitURL: true, Tasks: true}) || !got.Progress ||
 		string(got.InputResponses) != `{"a":{"action":"accept"}}` || got.RequestState == nil || *got.RequestState != "rs_1" ||
-		got.Trace.Parent != "00-a-b-01" || got.Trace.State != "k=v" {
+		got.Trace.Parent != "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" || got.Trace.State != "k=v" {
 		t.Errorf("%+v", got)
 	}
-	do(s, modernPost(body, "Traceparent", "00-h-h-01", "Tracestate", "h=1"))
-	if got.Trace.Parent != "00-h-h-01" || got.Trace.State != "h=1" {
+	do(s, modernPost(body, "Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00", "Tracestate", "h=1"))
+	if got.Trace.Parent != "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00" || got.Trace.State != "h=1" {
 		t.Errorf("the header's trace: %+v", got.Trace)
 	}
 	do(s, legacyPost(legacyCall(`,"inputResponses":{},"requestState":5`), "2025-11-25"))

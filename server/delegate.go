@@ -46,7 +46,7 @@ func (c *Core) delegate(ctx context.Context, req *Request) ([]byte, failure) {
 	if f.failed() {
 		return nil, f
 	}
-	return c.encode(req, result)
+	return c.encode(ctx, req, result)
 }
 
 // checkTarget checks that what the request names exists in the catalogue.
@@ -89,7 +89,7 @@ func (c *Core) handleMessage(ctx context.Context, req *Request, snap *snapshot) 
 	case mcp.JSONRPCResponse:
 		return resp.Result, failure{}
 	case mcp.JSONRPCError:
-		return nil, c.delegateError(req, d, resp.Error)
+		return nil, c.delegateError(ctx, req, d, resp.Error)
 	}
 	return nil, refuse(translate.CodeInternal, "internal error: no answer to %s", req.Method)
 }
@@ -97,7 +97,7 @@ func (c *Core) handleMessage(ctx context.Context, req *Request, snap *snapshot) 
 // delegateError puts mcp-go's error into the words and codes of this gateway:
 // mcp-go's texts hold Go types, its -32600 is a matter of params, and its
 // missing resource lacks the uri (MCP 2026-07-28, resources).
-func (c *Core) delegateError(req *Request, d *delegation, e mcp.JSONRPCErrorDetails) failure {
+func (c *Core) delegateError(ctx context.Context, req *Request, d *delegation, e mcp.JSONRPCErrorDetails) failure {
 	var own *translate.Error
 	switch {
 	case errors.As(d.err, &own):
@@ -109,12 +109,12 @@ func (c *Core) delegateError(req *Request, d *delegation, e mcp.JSONRPCErrorDeta
 	case d.err == nil && req.Method == "resources/read" && (e.Code == mcp.RESOURCE_NOT_FOUND || e.Code == mcp.INVALID_PARAMS):
 		return failure{err: missingResource(req, "there is no such resource; resources/list and resources/templates/list have all")}
 	case d.err != nil:
-		c.o.Log.Error("request failed", "method", req.Method, "error", d.err)
+		c.o.Log.ErrorContext(ctx, "request failed", "method", req.Method, "error", d.err)
 		return refuse(translate.CodeInternal, "internal error: see the gateway's log")
 	case e.Code == mcp.INVALID_REQUEST || e.Code == mcp.INVALID_PARAMS || e.Code == mcp.PARSE_ERROR:
 		return malformed("%s: params do not have the shape that the specification gives them", req.Method)
 	}
-	c.o.Log.Error("request failed", "method", req.Method, "code", e.Code, "error", e.Message)
+	c.o.Log.ErrorContext(ctx, "request failed", "method", req.Method, "code", e.Code, "error", e.Message)
 	return refuse(translate.CodeInternal, "internal error: see the gateway's log")
 }
 
@@ -126,12 +126,12 @@ func missingResource(req *Request, message string) *translate.Error {
 }
 
 // encode makes the message of a result of mcp-go.
-func (c *Core) encode(req *Request, result any) ([]byte, failure) {
+func (c *Core) encode(ctx context.Context, req *Request, result any) ([]byte, failure) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(result); err != nil {
-		c.o.Log.Error("result cannot be encoded", "method", req.Method, "error", err)
+		c.o.Log.ErrorContext(ctx, "result cannot be encoded", "method", req.Method, "error", err)
 		return nil, refuse(translate.CodeInternal, "internal error: see the gateway's log")
 	}
 	return append(response(req.ID), bytes.TrimSpace(buf.Bytes())...), failure{}
@@ -163,7 +163,7 @@ func (c *Core) initialize(ctx context.Context, req *Request) (msg []byte, sessio
 	if req.NewSession != nil {
 		session = req.NewSession(rev, legacyClient(req.P.Capabilities, rev))
 	}
-	msg, f = c.encode(req, result)
+	msg, f = c.encode(ctx, req, result)
 	return msg, session, f
 }
 

@@ -60,7 +60,7 @@ func exchangeRaw(t *testing.T, addr, text string) (*http.Response, string) {
 	return resp, string(body)
 }
 
-// What strict clients send, over a real connection (clients.md P08).
+// What strict clients send, over a real connection.
 func TestRawHTTP(t *testing.T) {
 	addr := real(t, newServer(t, echo, nil))
 	body := modernBody("1", "tools/call", callTool)
@@ -212,7 +212,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// Calls beyond the limits are told when to try again (mcp.md item 54).
+// Calls beyond the limits are told when to try again (MCP, tools, security).
 func TestCallLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(_ context.Context, c tools.Call, _ tools.Sink) translate.Outcome {
@@ -264,7 +264,9 @@ func TestCallLimits(t *testing.T) {
 
 func TestObserve(t *testing.T) {
 	var got []Exchange
-	s := newServer(t, echo, func(o *Options) { o.Observe = func(x Exchange) { x.Duration = 0; got = append(got, x) } })
+	s := newServer(t, echo, func(o *Options) {
+		o.Observe = func(x Exchange) { x.Duration, x.Request = 0, nil; got = append(got, x) }
+	})
 	do(s, modernPost(callWithToken("")))
 	do(s, modernPost(modernBody("1", "no/such", "")))
 	do(s, post("{"))

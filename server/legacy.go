@@ -82,10 +82,10 @@ func (x *exchange) key(id string) callKey {
 func (x *exchange) legacyContext() (context.Context, func()) {
 	m := methods[x.env.Method]
 	if !m.slow {
-		return x.r.Context(), func() {}
+		return &x.ctx, func() {}
 	}
 	life, cancel := context.WithTimeout(x.s.base, x.s.o.Limits.LegacyCall)
-	ctx := valued{life, x.r.Context()}
+	ctx := valued{life, &x.ctx}
 	if x.legacy.id == "" || x.env.ID == nil {
 		return ctx, cancel
 	}

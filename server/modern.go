@@ -40,7 +40,7 @@ func (x *exchange) modern() {
 	}
 	defer release()
 	// The end of the connection is the end of the request: r.Context().
-	x.answer(x.r.Context(), modernStatus)
+	x.answer(&x.ctx, modernStatus)
 }
 
 func (x *exchange) admitModern() failure {

@@ -44,6 +44,7 @@ func (s *Server) authenticated(next, signIn http.Handler) http.Handler {
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), identityKey{}, id)))
 			return
 		}
+		s.turnedAway(denied.status())
 		if signIn == nil || denied.status() != http.StatusUnauthorized {
 			writeDenied(w, denied)
 			return

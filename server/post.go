@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"a2agate/a2a"
+	"a2agate/internal/telemetry"
 	"a2agate/tools"
 	"a2agate/translate"
 )
@@ -22,10 +22,14 @@ type exchange struct {
 	s     *Server
 	r     *http.Request
 	start time.Time
-	id    Identity
-	view  tools.View
-	env   Envelope
-	req   Request
+	// ctx is the context of the request; it tells who the request is.
+	ctx telemetry.Context
+	// endTrace ends the trace of the message under way; nil without one.
+	endTrace func(Exchange)
+	id       Identity
+	view     tools.View
+	env      Envelope
+	req      Request
 	// legacy is the session of a legacy request.
 	legacy session
 	http   httpCarrier
@@ -38,6 +42,7 @@ type exchange struct {
 func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 	id, denied := s.o.Authenticate(r)
 	if denied != nil {
+		s.turnedAway(denied.status())
 		writeDenied(w, denied)
 		return
 	}
@@ -61,6 +66,8 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{s: s, r: r, start: time.Now(), id: id, view: v}
+	x.ctx.Context = r.Context()
+	s.numbers.Number(&x.ctx.Request)
 	x.http = httpCarrier{w: w, limit: s.o.Pace.Write}
 	x.http.json, x.http.sse = accepts(r.Header["Accept"])
 	x.stream.out, x.stream.pace, x.stream.messages = &x.http, &s.o.Pace, x.http.sse
@@ -77,6 +84,7 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 
 // route decides the era of a message and hands it on.
 func (x *exchange) route() {
+	x.begin()
 	header := headerValue(x.r.Header, headerVersion)
 	switch eraOf(&x.env, header) {
 	case eraModern:
@@ -97,6 +105,7 @@ func headerValue(h http.Header, name string) string {
 
 // refuse answers with an error under an HTTP status, always as JSON.
 func (x *exchange) refuse(status int, f failure) {
+	f.err = withRequestID(f.err, x.ctx.Request.ID)
 	writeJSON(x.http.w, status, appendError(nil, x.env.ID, f.err))
 	x.observe(status, f.err.Code, false)
 }
@@ -143,20 +152,6 @@ func (x *exchange) answer(ctx context.Context, status func(Answer) int) {
 	x.observe(code, a.Code, streamed)
 }
 
-func (x *exchange) observe(status, code int, streamed bool) {
-	if x.s.o.Observe == nil {
-		return
-	}
-	tool := ""
-	if x.env.Method == "tools/call" {
-		tool, _ = stringValue(x.env.P.Name)
-	}
-	x.s.o.Observe(Exchange{
-		Method: x.env.Method, Tool: tool, Principal: x.id.Principal, Revision: x.req.Revision,
-		Status: status, Code: code, Streamed: streamed, Duration: time.Since(x.start),
-	})
-}
-
 // Progress implements tools.Sink.
 func (x *exchange) Progress(message string) { x.stream.Progress(message) }
 
@@ -174,19 +169,6 @@ func (x *exchange) ParamHeader(name string) (string, bool) {
 		return v[0], true
 	}
 	return "\x00", true
-}
-
-// trace is the trace context of the request: the header's, else _meta's.
-func (x *exchange) trace() a2a.Trace {
-	if v := headerValue(x.r.Header, "Traceparent"); v != "" {
-		return a2a.Trace{Parent: v, State: strings.Join(x.r.Header["Tracestate"], ",")}
-	}
-	parent, ok := stringValue(x.env.Meta.TraceParent)
-	if !ok {
-		return a2a.Trace{}
-	}
-	state, _ := stringValue(x.env.Meta.TraceState)
-	return a2a.Trace{Parent: parent, State: state}
 }
 
 // accepts reads Accept leniently: what names neither form takes both.

@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
+	"a2agate/internal/telemetry"
 	"a2agate/tools"
 	"a2agate/translate"
 )
@@ -43,6 +45,11 @@ type Options struct {
 	Ready func() error
 	// Observe is told of each MCP request when it is over; may be nil.
 	Observe func(Exchange)
+	// Refused is told the HTTP status of each request that the guard or the
+	// authentication has refused; may be nil.
+	Refused func(status int)
+	// Trace begins the trace of each MCP request; may be nil.
+	Trace TraceFunc
 	// Grace is how long Serve waits for calls in flight (30 s).
 	Grace time.Duration
 }
@@ -108,11 +115,13 @@ const Local = "local"
 
 // Denied is a refused authentication.
 type Denied struct {
-	Status int // 401 or 403; 0 is 401
+	Status int // 400, 401, 403 or 503; 0 is 401
 	// Challenge is the WWW-Authenticate header, "" for none.
 	Challenge string
 	// Reason is for the caller and names the remedy; it holds no secret.
 	Reason string
+	// RetryAfter is when to try again, 0 for nothing said.
+	RetryAfter time.Duration
 }
 
 func (d *Denied) status() int {
@@ -136,6 +145,8 @@ type Exchange struct {
 	Code      int // JSON-RPC error code, 0 for a result
 	Streamed  bool
 	Duration  time.Duration
+	// Request is what else is known of it. It must not be kept.
+	Request *telemetry.Request
 }
 
 // Server is the HTTP edge. Handler serves it under any http.Server; Serve
@@ -148,6 +159,7 @@ type Server struct {
 	running  running
 	listens  listenCount
 	meter    meter
+	numbers  *telemetry.Numbers
 	handler  http.Handler
 	active   activeStreams
 
@@ -180,7 +192,8 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		o: o, core: NewCore(o.CoreOptions), guard: g, sessions: newSessions(o.SessionKey),
-		drain: make(chan struct{}), cut: make(chan struct{}),
+		numbers: telemetry.NewNumbers(),
+		drain:   make(chan struct{}), cut: make(chan struct{}),
 	}
 	s.listens.of = make(map[string]int)
 	s.meter.of = make(map[string]*meterEntry)
@@ -226,6 +239,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin, no := s.guard.check(r)
 		if no != nil {
+			s.turnedAway(no.status)
 			refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
 			return
 		}
@@ -243,6 +257,9 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 func writeDenied(w http.ResponseWriter, d *Denied) {
 	if d.Challenge != "" {
 		w.Header().Set("WWW-Authenticate", d.Challenge)
+	}
+	if d.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((d.RetryAfter+time.Second-1)/time.Second)))
 	}
 	refuseHTTP(w, d.status(), translate.CodeInvalidRequest, d.Reason)
 }

@@ -1,0 +1,142 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"a2agate/a2a"
+	"a2agate/internal/telemetry"
+	"a2agate/translate"
+)
+
+// Counts is how much a Server has to do at one moment.
+type Counts struct {
+	// Waiting is the requests that wait for their answer, Listens the open
+	// subscriptions/listen streams.
+	Waiting, Listens int
+}
+
+// Counts returns what the server has to do now.
+func (s *Server) Counts() Counts {
+	s.active.mu.Lock()
+	waiting := len(s.active.of)
+	s.active.mu.Unlock()
+	s.listens.mu.Lock()
+	defer s.listens.mu.Unlock()
+	return Counts{Waiting: waiting, Listens: s.listens.total}
+}
+
+// TraceFunc begins the trace of one MCP request. It returns the trace context
+// that goes on to agents, and what is to be called when the request is over,
+// or nil. in is valid or empty. It is called concurrently.
+type TraceFunc func(method string, in a2a.Trace) (out a2a.Trace, end func(Exchange))
+
+// trace is the trace context of the request for those behind the edge: that
+// of its span, where there are spans, else the caller's own.
+func (x *exchange) trace() a2a.Trace {
+	t := x.callersTrace()
+	if x.s.o.Trace != nil {
+		t, x.endTrace = x.s.o.Trace(x.env.Method, t)
+	}
+	if x.env.Method == "tools/call" {
+		t.Request = x.ctx.Request.ID()
+	}
+	return t
+}
+
+// callersTrace is the header's trace context, else that of _meta; what is not
+// one is dropped, for agents get it as headers.
+func (x *exchange) callersTrace() a2a.Trace {
+	var t telemetry.Trace
+	if v := headerValue(x.r.Header, "Traceparent"); v != "" {
+		t = telemetry.Trace{Parent: v, State: strings.Join(x.r.Header["Tracestate"], ",")}
+	} else if parent, ok := stringValue(x.env.Meta.TraceParent); ok {
+		t.Parent = parent
+		t.State, _ = stringValue(x.env.Meta.TraceState)
+	}
+	if t.Parent == "" {
+		return a2a.Trace{}
+	}
+	t = telemetry.ValidTrace(t)
+	return a2a.Trace{Parent: t.Parent, State: t.State}
+}
+
+// begin notes what the request is about, for the log.
+func (x *exchange) begin() { x.ctx.Request.Kind = telemetry.KindFromMethod(x.env.Method) }
+
+// record is what is told of the request when it is over.
+func (x *exchange) record(status, code int, streamed bool) Exchange {
+	tool := ""
+	if x.env.Method == "tools/call" {
+		tool, _ = stringValue(x.env.P.Name)
+	}
+	return Exchange{
+		Method: x.env.Method, Tool: tool, Principal: x.id.Principal, Revision: x.req.Revision,
+		Status: status, Code: code, Streamed: streamed, Duration: time.Since(x.start), Request: &x.ctx.Request,
+	}
+}
+
+func (x *exchange) observe(status, code int, streamed bool) {
+	x.traced(status, code, streamed)
+	if x.s.o.Observe != nil {
+		x.s.o.Observe(x.record(status, code, streamed))
+	}
+}
+
+// traced ends the trace of the request, if one was begun.
+func (x *exchange) traced(status, code int, streamed bool) {
+	if x.endTrace != nil {
+		x.endTrace(x.record(status, code, streamed))
+		x.endTrace = nil
+	}
+}
+
+// turnedAway tells of a request that was refused by its headers alone.
+func (s *Server) turnedAway(status int) {
+	if s.o.Refused != nil {
+		s.o.Refused(status)
+	}
+}
+
+// numbered returns ctx with an id for the request, where it has none: HTTP
+// numbers its requests itself.
+func numbered(ctx context.Context, req *Request) context.Context {
+	if telemetry.FromContext(ctx) != nil {
+		return ctx
+	}
+	return telemetry.WithRequest(ctx, telemetry.NewRequest(strings.ToLower(rand.Text()[:12]), telemetry.KindFromMethod(req.Method)))
+}
+
+// requestID names the request that ctx belongs to, in the log and in answers;
+// ctx is numbered.
+func requestID(ctx context.Context) string {
+	if r := telemetry.FromContext(ctx); r != nil {
+		return r.ID()
+	}
+	return ""
+}
+
+// withRequestID puts the id into the data of an internal error, so that a
+// caller can name what the log tells about it. The data of others stays as it
+// is.
+func withRequestID(e *translate.Error, id func() string) *translate.Error {
+	if e.Code != translate.CodeInternal || e.Data != nil && !isObject(e.Data) {
+		return e
+	}
+	if v, _ := lookup(e.Data, "requestId"); v != nil {
+		return e
+	}
+	own := *e
+	data := translate.AppendString([]byte(`{"requestId":`), id())
+	if e.Data != nil {
+		text := bytes.TrimSpace(e.Data)
+		if rest := bytes.TrimSpace(text[1 : len(text)-1]); len(rest) > 0 {
+			data = append(append(data, ','), rest...)
+		}
+	}
+	own.Data = append(data, '}')
+	return &own
+}
