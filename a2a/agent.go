@@ -108,6 +108,7 @@ type Agent struct {
 	took    time.Duration
 	fresh   time.Time
 	due     time.Time
+	breaker breaker
 }
 
 // cardFlight is one discovery that all who need it wait for.
@@ -220,12 +221,17 @@ func (a *Agent) FetchCard(ctx context.Context) (*Card, error) {
 
 // Client returns the client for the agent's interfaces: the same one until
 // they change. It waits for the first discovery, within ctx. An agent that was
-// down is looked for once more, where the last attempt is not too recent; one
-// that has been reached before is not waited for, since the call itself tells
-// whether it is back.
+// down is looked for once more, where the last attempt is not too recent. One
+// that has been reached before is not waited for: of its callers one at a time
+// gets the client, to see whether it is back, and the others are told at once
+// since when it has been down.
 func (a *Agent) Client(ctx context.Context) (*Client, error) {
 	a.mu.Lock()
 	client := a.client
+	if client != nil && a.breaker.open(time.Now(), a.cfg.Timeouts.Dial+trialGap) {
+		defer a.mu.Unlock()
+		return nil, a.downLocked()
+	}
 	var f *cardFlight
 	if a.status.State == AgentDown || client == nil && !(a.cached != nil && time.Now().Before(a.fresh)) {
 		f = a.demandLocked()
@@ -290,6 +296,7 @@ func (a *Agent) await(ctx context.Context, f *cardFlight, patience time.Duration
 func (a *Agent) troubleLocked(op string) *Error {
 	e := *a.trouble
 	e.Agent, e.Op, e.Unsent = a.cfg.Alias, op, true
+	e.Message = a.sinceLocked(e.Message)
 	return &e
 }
 
@@ -325,6 +332,9 @@ func (a *Agent) ReportUp() {
 
 // observe watches the agent's own calls.
 func (a *Agent) observe(x Exchange) {
+	a.mu.Lock()
+	a.breaker.learn(x, time.Now())
+	a.mu.Unlock()
 	switch {
 	case x.Status > 0:
 		a.ReportUp()

@@ -173,7 +173,7 @@ func (cfg *AgentConfig) credentialed() bool {
 		return true
 	}
 	for name := range cfg.Headers {
-		if strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Cookie") || strings.Contains(strings.ToLower(name), "key") || strings.Contains(strings.ToLower(name), "token") {
+		if secretHeader(name) {
 			return true
 		}
 	}

@@ -113,6 +113,7 @@ func (a *Agent) discover(ctx context.Context, last *cachedCard) *discovery {
 	} else if a.cfg.Authorizer != nil {
 		fetcher.auth = originBound{a.cfg.Authorizer, a.own}
 	}
+	fetcher.secrets = secretsOf(fetcher.auth, fetcher.headers)
 	d := &discovery{find: fetcher.find(ctx, last), placed: placed}
 	if d.find.cached == nil {
 		return d
@@ -137,7 +138,7 @@ func (d *discovery) read(a *Agent, card *Card) {
 	}
 	rules := interfaceRules{
 		configured: a.setup.place.agent, call: a.setup.place.call, fetched: fetchedFrom(card, a.setup.place), policy: a.cfg.URLPolicy, allow: a.setup.allow,
-		protocol: a.cfg.Protocol, binding: a.cfg.Binding, credentialed: a.cfg.credentialed(),
+		protocol: a.cfg.Protocol, binding: a.cfg.Binding, credentialed: a.cfg.Authorizer != nil || len(a.cfg.Headers) > 0,
 	}
 	d.choice = chooseInterfaces(card, rules)
 	d.options = a.clientOptions(card, d)

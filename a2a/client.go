@@ -76,10 +76,12 @@ type Client struct {
 	o      ClientOptions
 	http   *http.Client
 	origin *url.URL // the configured origin, nil when unknown
-	slots  chan struct{}
-	nextID atomic.Int64
-	bodies sync.Pool // *replyBuffer
-	idle   idlePurge
+	// secrets are kept out of errors.
+	secrets secrets
+	slots   chan struct{}
+	nextID  atomic.Int64
+	bodies  sync.Pool // *replyBuffer
+	idle    idlePurge
 	// activated are the extensions that the agent last said it uses.
 	activated atomic.Pointer[[]string]
 
@@ -138,7 +140,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 			return nil, fmt.Errorf("interface %d: binding %q is not spoken", i, in.Binding)
 		}
 	}
-	c := &Client{o: o, http: &http.Client{}}
+	c := &Client{o: o, http: &http.Client{}, secrets: secretsOf(o.Auth, o.Headers)}
 	if o.HTTP != nil {
 		*c.http = *o.HTTP
 	}
@@ -384,8 +386,10 @@ func invalidError(err error) *Error {
 	return &Error{Cause: CauseInvalid, Message: err.Error(), Unsent: true, Err: err}
 }
 
-// own adds who was asked for what. Nobody else holds the error yet.
+// own adds who was asked for what, and takes out what the agent may not repeat
+// to a caller. Nobody else holds the error yet.
 func (c *Client) own(e *Error, op *operation) *Error {
+	c.secrets.clean(e)
 	e.Agent = c.o.Alias
 	if e.Op == "" {
 		e.Op = op.name()

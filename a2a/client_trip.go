@@ -83,7 +83,7 @@ func (rt *roundTrip) do(handle func(*roundTrip) *Error) *Error {
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { rt.connected.Store(true) }}
 	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(rt.ctx, trace), rt.req.method, rt.req.url, nil)
 	if err != nil {
-		return &Error{Cause: CauseUnavailable, Unsent: true, Err: err, Message: "the interface's url cannot be used"}
+		return &Error{Cause: CauseUnavailable, Unsent: true, Err: withoutURL(err), Message: "the interface's url cannot be used"}
 	}
 	if rt.req.body != nil {
 		body := rt.req.body
@@ -231,7 +231,7 @@ func (rt *roundTrip) refused() *Error {
 	if code := rt.resp.StatusCode; code >= 300 && code < 400 {
 		return rt.redirected()
 	}
-	return errorFromHTTP(rt.resp, body, rt.op.task(), time.Now())
+	return errorFromHTTP(rt.resp, rt.c.secrets.body(body), rt.op.task(), time.Now())
 }
 
 // redirected is a redirect that is not followed. Its query is not shown: it
@@ -318,14 +318,14 @@ func (rt *roundTrip) unreadable(err error, body []byte) *Error {
 		what = "something that is not JSON"
 	}
 	e.Message = fmt.Sprintf("%s answered HTTP %d (%s) with %s", rt.host, e.HTTPStatus, kind, what)
-	if text := excerpt(body); text != "" && !errors.Is(err, errNoTask) && !errors.Is(err, errOtherID) {
+	if text := excerpt(rt.c.secrets.body(body[:min(len(body), excerptFrom)])); text != "" && !errors.Is(err, errNoTask) && !errors.Is(err, errOtherID) {
 		e.Message += ": " + text
 	}
 	return e
 }
 
 func (rt *roundTrip) decoder() decoder {
-	return decoder{id: rt.req.id, proto: rt.route.Version == V03 && rt.route.Binding == REST, scratch: rt.scratch}
+	return decoder{id: rt.req.id, proto: rt.route.Version == V03 && rt.route.Binding == REST, scratch: rt.scratch, secrets: &rt.c.secrets}
 }
 
 // end frees the connection and tells the observer, once. A connection whose

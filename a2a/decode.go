@@ -19,6 +19,16 @@ type decoder struct {
 	// scratch is used for one answer after the other; nil makes a new one each
 	// time.
 	scratch *replyScratch
+	// secrets, where not nil, are taken out of the agent's errors.
+	secrets *secrets
+}
+
+// failure reads the agent's error.
+func (d decoder) failure(raw json.RawMessage) *Error {
+	if d.secrets != nil {
+		raw = d.secrets.body(raw)
+	}
+	return errorFromRPC(raw)
 }
 
 // replyScratch is the memory that an answer is decoded into. Nothing of it is
@@ -75,7 +85,7 @@ func (d decoder) event(body []byte) (Event, error) {
 	m := modeller{proto: d.proto, notes: l.notes}
 	ev, err := d.settle(slow, &m)
 	if errors.Is(err, errNotAnswer) {
-		if bare := bareError(body); bare != nil {
+		if bare := d.bareError(body); bare != nil {
 			return Event{}, bare
 		}
 	}
@@ -84,14 +94,12 @@ func (d decoder) event(body []byte) (Event, error) {
 
 // bareError reads an error that stands where a result should: {code, message},
 // as 0.3's REST binding has it.
-func bareError(body []byte) *Error {
+func (d decoder) bareError(body []byte) *Error {
 	var b errorBody
 	if json.Unmarshal(body, &b) != nil || firstText(b.Message) == "" || len(b.Code) == 0 {
 		return nil //nolint:nilerr // no error stands here
 	}
-	e := &Error{Cause: CauseAgent}
-	b.fill(e)
-	return e
+	return d.failure(bytes.TrimSpace(body))
 }
 
 // syntaxError tells JSON that was cut from what is no JSON.
@@ -108,7 +116,7 @@ func (d decoder) settle(w *wireReply, m *modeller) (Event, error) {
 		if err := d.checkID(w.ID); err != nil {
 			return Event{}, err
 		}
-		return Event{}, errorFromRPC(w.Error)
+		return Event{}, d.failure(w.Error)
 	}
 	flat := w.Result
 	if flat == nil {
@@ -155,7 +163,7 @@ func (d decoder) raw(body []byte) (json.RawMessage, error) {
 	}
 	switch {
 	case hasError(w.Error):
-		return nil, errorFromRPC(w.Error)
+		return nil, d.failure(w.Error)
 	case len(w.Result) == 0:
 		return nil, errNotAnswer
 	}
@@ -189,7 +197,7 @@ func (d decoder) page(body []byte) (*TaskPage, error) {
 	}
 	switch {
 	case hasError(w.Error):
-		return nil, errorFromRPC(w.Error)
+		return nil, d.failure(w.Error)
 	case d.id != "" && w.Result == nil && w.Tasks == nil:
 		return nil, errNotAnswer
 	}

@@ -47,6 +47,7 @@ type cardFetcher struct {
 	auth    Authorizer // nil without a credential
 	mode    AuthOnCard
 	headers http.Header
+	secrets secrets
 	limit   int64
 	timeout time.Duration
 }
@@ -232,12 +233,12 @@ func (f *cardFetcher) get(ctx context.Context, v cardVariant, last *cachedCard) 
 	answer := &cardAnswer{}
 	target, err := url.Parse(v.url)
 	if err != nil {
-		answer.err = errUnavailable("the card's address is not a URL", err)
+		answer.err = errUnavailable("the card's address is not a URL", withoutURL(err))
 		return answer
 	}
 	home := true
 	for hop := 0; ; hop++ {
-		home = home && originOf(target).same(f.own)
+		home = home && originOf(target) == f.own
 		req, problem := f.request(ctx, target, v, last, home)
 		if problem != nil {
 			answer.err = problem
@@ -249,10 +250,6 @@ func (f *cardFetcher) get(ctx context.Context, v cardVariant, last *cachedCard) 
 		trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
 		resp, err := f.http.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 		if err != nil {
-			var outer *url.Error
-			if errors.As(err, &outer) {
-				err = outer.Err // its text has the URL, and so the key in a query
-			}
 			answer.err = netError(trip{ctx: ctx, host: hostPort(target), started: started, connected: connected.Load()}, err)
 			return answer
 		}
@@ -276,7 +273,7 @@ func (f *cardFetcher) get(ctx context.Context, v cardVariant, last *cachedCard) 
 func (f *cardFetcher) request(ctx context.Context, target *url.URL, v cardVariant, last *cachedCard, home bool) (*http.Request, *Error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
-		return nil, errUnavailable(fmt.Sprintf("%s is not a valid URL", showURL(target.String())), err)
+		return nil, errUnavailable(fmt.Sprintf("%s is not a valid URL", showURL(target.String())), withoutURL(err))
 	}
 	if home {
 		for name, values := range f.headers {
@@ -366,9 +363,9 @@ func (f *cardFetcher) read(ctx context.Context, answer *cardAnswer, resp *http.R
 // settle judges the final answer of a candidate: a card, or why it is none.
 func (f *cardFetcher) settle(c cardCandidate, v cardVariant, answer *cardAnswer, last *cachedCard, attempt *CardAttempt) *cachedCard {
 	fail := func(state AgentState, cause Cause, format string, args ...any) *cachedCard {
-		attempt.state, attempt.Problem = state, fmt.Sprintf(format, args...)
+		attempt.state, attempt.Problem = state, f.secrets.text(fmt.Sprintf(format, args...))
 		attempt.err = &Error{Cause: cause, Op: "card", Message: attempt.Problem, HTTPStatus: answer.status,
-			Challenge: answer.challenge, RetryAfter: answer.retryAfter}
+			Challenge: f.secrets.text(answer.challenge), RetryAfter: answer.retryAfter}
 		return nil
 	}
 	where := showURL(c.url)

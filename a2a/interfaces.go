@@ -22,7 +22,8 @@ type interfaceRules struct {
 	// protocol and binding override the card; "" leaves the choice to it.
 	protocol Version
 	binding  Binding
-	// credentialed says that the agent has a credential.
+	// credentialed says that requests to the configured origin carry what must
+	// not go elsewhere: a credential, or configured headers.
 	credentialed bool
 }
 

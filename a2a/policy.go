@@ -52,9 +52,10 @@ func canonicalHost(host string) string {
 	return host
 }
 
-// same reports whether two origins are one. The names of this machine's
-// loopback count as one host: cards say localhost where people configure
-// 127.0.0.1.
+// same reports whether two origins are one agent's. The names of this
+// machine's loopback count as one host: cards say localhost where people
+// configure 127.0.0.1. A credential needs more: there may be a listener of
+// another's at each of the names, so it goes to equal origins only.
 func (o webOrigin) same(p webOrigin) bool {
 	if o.scheme != p.scheme || o.port != p.port {
 		return false

@@ -44,32 +44,70 @@ var (
 		netip.MustParsePrefix("192.0.0.0/24"),
 		netip.MustParsePrefix("240.0.0.0/4"), // with 255.255.255.255
 	}
-	// The address of the IPv4 host is in the last four bytes (RFC 6052) …
-	nat64Prefix = netip.MustParsePrefix("64:ff9b::/96")
-	// … or in bytes 2 to 5 (RFC 3056).
+	// The address of the IPv4 host is in the last four bytes (RFC 6052, and
+	// RFC 2765 for translated ones) …
+	nat64Prefix      = netip.MustParsePrefix("64:ff9b::/96")
+	translatedPrefix = netip.MustParsePrefix("::ffff:0:0:0/96")
+	// … or in bytes 2 to 5 (RFC 3056) …
 	sixToFourPrefix = netip.MustParsePrefix("2002::/16")
+	// … or inverted in the last four (RFC 4380), behind a relay in bytes 4 to 7.
+	teredoPrefix = netip.MustParsePrefix("2001::/32")
+	// Local translators choose where in their block it is (RFC 8215, 6052 2.2).
+	localNAT64Prefix = netip.MustParsePrefix("64:ff9b:1::/48")
 )
 
-// effective is the address that an IPv6 form of an IPv4 address reaches.
-func effective(ip netip.Addr) netip.Addr {
-	ip = ip.Unmap().WithZone("")
-	if !ip.Is6() {
-		return ip
-	}
+// embedded are the IPv4 addresses that an IPv6 address may reach: none for
+// most, several where the place is the translator's choice.
+func embedded(ip netip.Addr) []netip.Addr {
 	b := ip.As16()
-	switch {
-	case nat64Prefix.Contains(ip):
-		return netip.AddrFrom4([4]byte(b[12:16]))
-	case sixToFourPrefix.Contains(ip):
-		return netip.AddrFrom4([4]byte(b[2:6]))
-	case [12]byte(b[:12]) == [12]byte{} && !ip.IsLoopback() && !ip.IsUnspecified():
-		return netip.AddrFrom4([4]byte(b[12:16])) // IPv4-compatible, deprecated
+	four := func(at ...int) netip.Addr {
+		return netip.AddrFrom4([4]byte{b[at[0]], b[at[1]], b[at[2]], b[at[3]]})
 	}
-	return ip
+	last := four(12, 13, 14, 15)
+	switch {
+	case nat64Prefix.Contains(ip), translatedPrefix.Contains(ip):
+		return []netip.Addr{last}
+	case sixToFourPrefix.Contains(ip):
+		return []netip.Addr{four(2, 3, 4, 5)}
+	case teredoPrefix.Contains(ip):
+		inverted := last.As4()
+		for i := range inverted {
+			inverted[i] = ^inverted[i]
+		}
+		return []netip.Addr{netip.AddrFrom4(inverted), four(4, 5, 6, 7)}
+	case localNAT64Prefix.Contains(ip):
+		places := []netip.Addr{last, four(6, 7, 9, 10), four(7, 9, 10, 11), four(9, 10, 11, 12)}
+		return slices.DeleteFunc(places, func(a netip.Addr) bool { return a.As4()[0] == 0 }) // padding there
+	case b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe:
+		return []netip.Addr{last} // ISATAP (RFC 5214)
+	case [12]byte(b[:12]) == [12]byte{} && !ip.IsLoopback() && !ip.IsUnspecified():
+		return []netip.Addr{last} // IPv4-compatible, deprecated
+	}
+	return nil
 }
 
+// classify sorts an address. One that reaches others by translation is of the
+// most dangerous class among them.
 func classify(ip netip.Addr) addressClass {
-	ip = effective(ip)
+	ip = ip.Unmap().WithZone("")
+	class := classifyPlain(ip)
+	if !ip.Is6() {
+		return class
+	}
+	for _, inner := range embedded(ip) {
+		if c := classifyPlain(inner); slices.Index(byDanger, c) > slices.Index(byDanger, class) {
+			class = c
+		}
+	}
+	return class
+}
+
+// byDanger orders the classes by what a wrong connection could do there.
+var byDanger = []addressClass{
+	addressPublic, addressReserved, addressPrivate, addressUnspecified, addressLoopback, addressLinkLocal, addressMetadata,
+}
+
+func classifyPlain(ip netip.Addr) addressClass {
 	contains := func(p netip.Prefix) bool { return p.Contains(ip) }
 	switch {
 	case slices.Contains(metadataAddresses, ip):

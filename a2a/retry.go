@@ -86,13 +86,15 @@ func (c *Client) walk(ctx context.Context, todo []candidate, op *operation, retr
 		}
 		tried[cand.route] = true
 		e := c.try(ctx, cand, op, retry, handle)
-		if e == nil || e.Cause == CauseAgent && !c.correctable(cand.route, op, e) {
+		guess := first != nil
+		if e == nil || e.Cause == CauseAgent && !c.correctable(cand.route, op, e) && !(guess && nothingThere(e)) {
 			c.remember(cand.route, op)
 			return cand.route, e
 		}
-		if first == nil {
+		switch {
+		case !guess:
 			first = e
-		} else if e.Cause == CauseUnavailable && e.Unsent {
+		case e.Cause == CauseUnavailable && e.Unsent, nothingThere(e):
 			continue // this route has no such operation
 		}
 		fixes, next := c.corrections(cand.route, op, e)
@@ -281,6 +283,13 @@ func wrongType(r route, e *Error) bool {
 // error with the same status comes from an agent that is.
 func notHere(e *Error) bool {
 	return (e.HTTPStatus == http.StatusNotFound || e.HTTPStatus == http.StatusMethodNotAllowed) && e.Code == 0 && e.Reason == ""
+}
+
+// nothingThere reports whether an agent says in its own words that it has no
+// such operation at this path: of a guessed path that is no more than notHere.
+func nothingThere(e *Error) bool {
+	return (e.HTTPStatus == http.StatusNotFound || e.HTTPStatus == http.StatusMethodNotAllowed) &&
+		(e.Code == CodeUnsupportedOperation || e.Code == rpcMethodNotFound)
 }
 
 // again waits and reports whether to repeat an operation after e: reads after

@@ -215,6 +215,45 @@ func TestPathCorrection(t *testing.T) {
 	}
 }
 
+// A guessed route at which the agent's own words say that nothing is there is
+// not taken for the right one: a single "not found" would otherwise send every
+// later call the wrong way.
+func TestNothingThereIsNoRoute(t *testing.T) {
+	lost := false
+	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+		switch {
+		case r.RPC != "" && lost, r.URI == "/rest/message:send" && lost:
+			http.Error(w, "no such page", 404)
+		case r.RPC != "":
+			reply(w, r, taskCompleted)
+		case r.URI == "/rest/message:send":
+			fmt.Fprint(w, taskCompleted)
+		default:
+			w.WriteHeader(404)
+			fmt.Fprint(w, `{"error":{"code":404,"status":"UNIMPLEMENTED","message":"no operation here","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNSUPPORTED_OPERATION","domain":"a2a-protocol.org"}]}}`)
+		}
+	})
+	c := agent.client(V10, JSONRPC, func(o *ClientOptions) {
+		o.Interfaces = append(o.Interfaces, Interface{URL: agent.URL + "/rest", Version: V10, Binding: REST})
+	})
+	chosen := c.Chosen()
+	if _, err := c.Send(testContext(t), hello()); err != nil {
+		t.Fatal(err)
+	}
+	lost = true
+	_, err := c.Send(testContext(t), hello())
+	if e := wantError(t, err, CauseHTTP); e.HTTPStatus != 404 || !strings.Contains(e.Message, "no such page") {
+		t.Errorf("%+v", e)
+	}
+	if trail := agent.trail(); trail[len(trail)-1] != "POST /rest/v1/message:send" {
+		t.Errorf("the guess was not tried: %q", trail)
+	}
+	lost = false
+	if _, err := c.Send(testContext(t), hello()); err != nil || c.Chosen() != chosen {
+		t.Errorf("%v, chosen %+v", err, c.Chosen())
+	}
+}
+
 // The card's own interface of the other version comes before the guess.
 func TestVersionCorrectionByCard(t *testing.T) {
 	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {

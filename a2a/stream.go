@@ -159,11 +159,11 @@ func (s *eventStream) refuse(name string, data []byte, err error) *Error {
 	case errors.Is(err, errOtherID):
 		return s.protocolError("an event that belongs to another request", nil)
 	case name == "error" && isJSON:
-		e := errorFromRPC(bytes.Clone(data))
+		e := s.dec.failure(bytes.Clone(data))
 		e.HTTPStatus = s.rt.resp.StatusCode
 		return e
 	case name == "error":
-		return &Error{Cause: CauseAgent, HTTPStatus: s.rt.resp.StatusCode, Message: or(excerpt(data), codeText(0))}
+		return &Error{Cause: CauseAgent, HTTPStatus: s.rt.resp.StatusCode, Message: or(s.excerpt(data), codeText(0))}
 	case isJSON:
 		if s.odd == nil {
 			s.odd = bytes.Clone(data[:min(len(data), excerptBytes)])
@@ -207,10 +207,15 @@ func (s *eventStream) protocolError(what string, data []byte) *Error {
 		Cause: CauseProtocol, HTTPStatus: s.rt.resp.StatusCode, Err: errNotAnswer,
 		Message: fmt.Sprintf("%s sent %s in a stream", s.rt.host, what),
 	}
-	if text := excerpt(data); text != "" {
+	if text := s.excerpt(data); text != "" {
 		e.Message += ": " + text
 	}
 	return e
+}
+
+// excerpt is what of an agent's bytes may be shown.
+func (s *eventStream) excerpt(data []byte) string {
+	return excerpt(s.rt.c.secrets.body(data[:min(len(data), excerptFrom)]))
 }
 
 // errStreamTooLarge is a stream over Limits.StreamBytes.

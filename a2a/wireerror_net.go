@@ -36,8 +36,10 @@ type trip struct {
 }
 
 // netError sorts a failed round trip or read by what can be done about it and
-// puts it in plain words. No text of err reaches the message.
+// puts it in plain words. No text of err reaches the message, and no URL the
+// chain.
 func netError(t trip, err error) *Error {
+	err = withoutURL(err)
 	var coded *Error
 	if errors.As(err, &coded) {
 		// The dial policy refused, or a credential could not be had.
@@ -81,6 +83,16 @@ func netError(t trip, err error) *Error {
 		e.Message = fmt.Sprintf("the connection to %s failed", t.host)
 	}
 	return e
+}
+
+// withoutURL is what lies beneath an error of net/http or net/url, whose text
+// repeats the URL: a key may stand in its query.
+func withoutURL(err error) error {
+	var outer *url.Error
+	for errors.As(err, &outer) {
+		err = outer.Err
+	}
+	return err
 }
 
 // contextError tells the caller's deadline and cancellation from the limits of

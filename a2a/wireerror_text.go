@@ -12,6 +12,8 @@ const (
 	messageBytes = 1000
 	// excerptBytes bounds what is shown of a body that is no A2A answer.
 	excerptBytes = 256
+	// excerptFrom bounds how much of the body is looked at for that.
+	excerptFrom = 8 << 10
 )
 
 // plainLine makes one line of plain text out of what an agent wrote, at most
@@ -56,9 +58,7 @@ func hidden(r rune) bool {
 // excerpt returns the readable text of a body that is no A2A answer: one line,
 // no markup, at most excerptBytes. It is "" where nothing readable is left.
 func excerpt(body []byte) string {
-	if len(body) > 8<<10 {
-		body = body[:8<<10]
-	}
+	body = body[:min(len(body), excerptFrom)]
 	body = bytes.ToValidUTF8(body, nil)
 	text := string(body)
 	if looksHTML(body) {

@@ -60,6 +60,9 @@ func (a *AzCLI) Authorize(req *http.Request) error {
 	return nil
 }
 
+// Redact takes the token out of text.
+func (a *AzCLI) Redact(text string) string { return redact(text, a.cache.latest()) }
+
 // Refresh drops the token after a 401.
 func (a *AzCLI) Refresh(context.Context) bool { return a.cache.drop() }
 

@@ -122,6 +122,11 @@ func (o *OAuth2) Authorize(req *http.Request) error {
 	return nil
 }
 
+// Redact takes the client's secret and the token out of text.
+func (o *OAuth2) Redact(text string) string {
+	return redact(text, o.spec.ClientSecret, o.cache.latest())
+}
+
 // Refresh drops the token after a 401.
 func (o *OAuth2) Refresh(context.Context) bool { return o.cache.drop() }
 
@@ -217,8 +222,32 @@ func (o *OAuth2) explain(err error) error {
 	default:
 		message = where + " answered with something that is not a token"
 	}
-	return &Error{Kind: KindOAuth2, Message: message, Err: err}
+	return &Error{Kind: KindOAuth2, Message: message, Err: bareCause(err)}
 }
+
+// bareCause is what of a failed fetch may stay in the chain of an error. The
+// text of net/http's errors repeats the URL, and that of a refusal the body of
+// the answer, which may repeat what was sent.
+func bareCause(err error) error {
+	var outer *url.Error
+	for errors.As(err, &outer) {
+		err = outer.Err
+	}
+	var refused *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &refused):
+		return errRefused
+	case strings.HasPrefix(err.Error(), "oauth2: "):
+		return errNotAToken // the text may quote the answer
+	}
+	return err
+}
+
+// Why a token endpoint gave no token.
+var (
+	errRefused   = errors.New("the token endpoint refused")
+	errNotAToken = errors.New("the token endpoint's answer is not a token")
+)
 
 func (o *OAuth2) explainRefusal(where string, refused *oauth2.RetrieveError) string {
 	status := 0

@@ -30,6 +30,9 @@ func (b *Bearer) Authorize(req *http.Request) error {
 	return nil
 }
 
+// Redact takes the token out of text.
+func (b *Bearer) Redact(text string) string { return redact(text, b.token) }
+
 // Refresh reports false: a fixed token does not get better.
 func (*Bearer) Refresh(context.Context) bool { return false }
 
@@ -37,7 +40,7 @@ func (*Bearer) Refresh(context.Context) bool { return false }
 func (*Bearer) Kind() Kind { return KindBearer }
 
 // Basic is a user name and password (RFC 7617).
-type Basic struct{ header Secret }
+type Basic struct{ header, password Secret }
 
 // NewBasic returns the basic credential of username and password. A user
 // name must not hold a colon.
@@ -53,13 +56,18 @@ func NewBasic(username string, password Secret) (*Basic, error) {
 		return nil, errSpec(KindBasic, problems)
 	}
 	pair := username + ":" + password.Reveal()
-	return &Basic{header: NewSecret("Basic " + base64.StdEncoding.EncodeToString([]byte(pair)))}, nil
+	return &Basic{header: NewSecret("Basic " + base64.StdEncoding.EncodeToString([]byte(pair))), password: password}, nil
 }
 
 // Authorize sets the Authorization header.
 func (b *Basic) Authorize(req *http.Request) error {
 	req.Header.Set("Authorization", b.header.Reveal())
 	return nil
+}
+
+// Redact takes the password, and the pair as it is sent, out of text.
+func (b *Basic) Redact(text string) string {
+	return redact(text, NewSecret(strings.TrimPrefix(b.header.Reveal(), "Basic ")), b.password)
 }
 
 // Refresh reports false.
@@ -95,6 +103,11 @@ func (s *Static) Authorize(req *http.Request) error {
 		req.Header.Set(name, value.Reveal())
 	}
 	return nil
+}
+
+// Redact takes the values out of text.
+func (s *Static) Redact(text string) string {
+	return redact(text, slices.Collect(maps.Values(s.header))...)
 }
 
 // Refresh reports false.
@@ -185,6 +198,11 @@ func (k *APIKey) Authorize(req *http.Request) error {
 		req.Header.Set(k.name, k.key.Reveal())
 	}
 	return nil
+}
+
+// Redact takes the key out of text, also in the form that it has in a query.
+func (k *APIKey) Redact(text string) string {
+	return redact(text, k.key, NewSecret(url.QueryEscape(k.key.Reveal())))
 }
 
 // Refresh reports false.

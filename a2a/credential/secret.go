@@ -81,14 +81,24 @@ func (s *Secret) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// scrub returns text with every occurrence of the secrets masked, control
-// characters dropped and at most max bytes kept.
-func scrub(text string, max int, secrets ...Secret) string {
+// redactable is the length from which a secret is looked for in a text: a
+// shorter one stands in half of all words, and is no secret.
+const redactable = 4
+
+// redact returns text with every occurrence of the secrets masked.
+func redact(text string, secrets ...Secret) string {
 	for _, s := range secrets {
-		if v := s.Reveal(); v != "" {
+		if v := s.Reveal(); len(v) >= redactable {
 			text = strings.ReplaceAll(text, v, masked)
 		}
 	}
+	return text
+}
+
+// scrub returns text with every occurrence of the secrets masked, control
+// characters dropped and at most max bytes kept.
+func scrub(text string, max int, secrets ...Secret) string {
+	text = redact(text, secrets...)
 	text = strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0x7f {
 			return ' '

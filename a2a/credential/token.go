@@ -48,6 +48,7 @@ type tokenCache struct {
 	mu        sync.Mutex // guards what follows
 	current   token
 	have      bool
+	last      Secret    // of current, kept when a 401 drops it
 	refreshAt time.Time // zero: no need
 	dropped   bool      // a 401 dropped the last token
 	renewed   time.Time // when a fetch last followed a drop
@@ -112,6 +113,14 @@ func (c *tokenCache) cached() (token, error, bool) {
 	return token{}, nil, false
 }
 
+// latest is the token that was handed out last, also one that a 401 has
+// dropped; empty before the first.
+func (c *tokenCache) latest() Secret {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
 // stillValid returns the current token if it has not ended yet.
 func (c *tokenCache) stillValid() (token, bool) {
 	c.mu.Lock()
@@ -140,7 +149,7 @@ func (c *tokenCache) settle(fresh token, err error) (token, error) {
 		return token{}, err
 	}
 	c.failure, c.failUntil, c.failures = nil, time.Time{}, 0
-	c.current, c.have, c.refreshAt = fresh, true, time.Time{}
+	c.current, c.have, c.refreshAt, c.last = fresh, true, time.Time{}, fresh.value
 	if !fresh.expires.IsZero() {
 		c.refreshAt = fresh.expires.Add(-min(earlyRefresh, fresh.expires.Sub(now)/2))
 	}
