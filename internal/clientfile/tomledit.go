@@ -247,15 +247,27 @@ func tomlBefore(text []byte, list []splice) [][]byte {
 	return [][]byte{text[:at], one, bytes.TrimSuffix(one, eol)}
 }
 
-// closeGap takes the blank line before what is cut out as well, where one
-// follows or the file ends.
+// closeGap joins cuts that only blank lines divide, and takes the blank line
+// before a cut as well where one follows or the file ends, the one after it
+// where the file begins.
 func closeGap(text []byte, list []splice) []splice {
+	var out []splice
+	for _, s := range list {
+		if n := len(out); n > 0 && len(bytes.Trim(text[out[n-1].to:s.from], "\r\n")) == 0 {
+			out[n-1].to = s.to
+			continue
+		}
+		out = append(out, s)
+	}
 	eol := eolOf(text)
-	for i, s := range list {
+	for i, s := range out {
 		rest := text[s.to:]
-		if bytes.HasSuffix(text[:s.from], []byte(eol+eol)) && (len(rest) == 0 || bytes.HasPrefix(rest, []byte(eol))) {
-			list[i].from -= len(eol)
+		switch {
+		case s.from == 0 && bytes.HasPrefix(rest, []byte(eol)):
+			out[i].to += len(eol)
+		case bytes.HasSuffix(text[:s.from], []byte(eol+eol)) && (len(rest) == 0 || bytes.HasPrefix(rest, []byte(eol))):
+			out[i].from -= len(eol)
 		}
 	}
-	return list
+	return out
 }

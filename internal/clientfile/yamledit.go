@@ -68,7 +68,7 @@ func (e yamlEditor) added(doc *yamlDoc, c change) ([]byte, error) {
 		return e.update(doc, c, entry)
 	}
 	if isFlow(list) {
-		return doc.intoFlow(list, quote(c.name)+": "+yamlFlow(c.fields))
+		return doc.intoFlow(list, yamlName(c.name)+": "+yamlFlow(c.fields))
 	}
 	return doc.below(key, yamlBlock(c, strings.Repeat(" ", list.Content[0].Column-1), "", eol)), nil
 }
