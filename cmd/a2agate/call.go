@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"a2agate/translate"
 )
 
 // callFlags are what call can be told.
@@ -80,34 +82,41 @@ type answer struct {
 	} `json:"params"`
 }
 
-func call(ctx context.Context, p process, flags callFlags, tool string, arguments json.RawMessage) error {
-	body, err := json.Marshal(map[string]any{
-		"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-		"params": map[string]any{
-			"name": tool, "arguments": arguments,
-			"_meta": map[string]any{
-				"io.modelcontextprotocol/protocolVersion":    "2026-07-28",
-				"io.modelcontextprotocol/clientInfo":         map[string]string{"name": "a2agate-call", "version": version},
-				"io.modelcontextprotocol/clientCapabilities": map[string]any{},
-				"progressToken": 1,
-			},
-		},
-	})
-	if err != nil {
-		return err
+// mcpRequest is one request of the current revision to a gateway. name is what
+// the method is about, "" for nothing.
+func mcpRequest(ctx context.Context, url, token, method, name string, params map[string]any) (*http.Request, error) {
+	params["_meta"] = map[string]any{
+		"io.modelcontextprotocol/protocolVersion":    string(translate.Rev20260728),
+		"io.modelcontextprotocol/clientInfo":         map[string]string{"name": "a2agate", "version": version},
+		"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+		"progressToken": 1,
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, flags.url, bytes.NewReader(body))
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for header, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"MCP-Protocol-Version": string(translate.Rev20260728), "Mcp-Method": method, "Mcp-Name": name,
+	} {
+		if value != "" {
+			req.Header.Set(header, value)
+		}
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return req, nil
+}
+
+func call(ctx context.Context, p process, flags callFlags, tool string, arguments json.RawMessage) error {
+	req, err := mcpRequest(ctx, flags.url, flags.token, "tools/call", tool, map[string]any{"name": tool, "arguments": arguments})
 	if err != nil {
 		return usageError{fmt.Errorf("--url %q: %w", flags.url, err)}
-	}
-	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
-	} {
-		req.Header.Set(name, value)
-	}
-	if flags.token != "" {
-		req.Header.Set("Authorization", "Bearer "+flags.token)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -94,7 +94,7 @@ discover agents, send them messages, follow long tasks and cancel them.`,
 		return usageError{fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 	})
 	root.AddCommand(
-		serveCommand(p), demoCommand(p), agentCommand(p), checkCommand(p), callCommand(p), acceptCommand(p), versionCommand(p),
+		serveCommand(p), demoCommand(p), agentCommand(p), checkCommand(p), doctorCommand(p), callCommand(p), acceptCommand(p), versionCommand(p),
 	)
 	return root
 }
