@@ -296,7 +296,9 @@ func (a *Agent) await(ctx context.Context, f *cardFlight, patience time.Duration
 func (a *Agent) troubleLocked(op string) *Error {
 	e := *a.trouble
 	e.Agent, e.Op, e.Unsent = a.cfg.Alias, op, true
-	e.Message = a.sinceLocked(e.Message)
+	if time.Since(a.status.Since) >= trialGap { // else it is what the caller has just seen happen
+		e.Message = a.sinceLocked(e.Message)
+	}
 	return &e
 }
 

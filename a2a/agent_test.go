@@ -371,6 +371,8 @@ func TestDownAndUpByCalls(t *testing.T) {
 			t.Fatal("the dead agent answered")
 		}
 		wantState(t, a, AgentDown, "the last call could not connect to http://agent.test/a2a")
+		synctest.Wait()
+		time.Sleep(trialGap)
 		start := time.Now()
 		again, err := a.Client(t.Context())
 		if err != nil || again != client || time.Since(start) != 0 {
