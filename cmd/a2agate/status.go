@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"a2agate/config"
 	"a2agate/handles"
+	"a2agate/internal/clientfile"
 	"a2agate/internal/web"
 	"a2agate/server"
 	"a2agate/tools"
@@ -164,12 +166,35 @@ func shownOf(m *member) web.Agent {
 func shownName(s string) string { return translate.CutRunes(translate.CleanName(s), shownChars) }
 func shownText(s string) string { return translate.CutRunes(translate.CleanDescription(s), shownChars) }
 
-// clientBlocks is what to paste into clients, the same words as the banner's.
+// clientBlocks is what to paste into each client, the same as install prints.
 func clientBlocks(endpoint string, cfg *config.Config) []web.Client {
-	return []web.Client{
-		{ID: "claude-code", Title: "Claude Code", Where: "Run this in a terminal.", Text: claudeCommand(endpoint, cfg)},
-		{ID: "mcp-json", Title: ".mcp.json", Where: "Put this into .mcp.json in the project, or merge it with what is there.", Text: mcpJSON(endpoint, cfg)},
+	srv := clientfile.Server{Name: "a2a", URL: endpoint}
+	if cfg.Auth.Enabled() {
+		srv.TokenEnv = "A2AGATE_TOKEN"
 	}
+	// Whose browser it is, is not known: the folders are those that most have.
+	places := clientfile.Places{OS: runtime.GOOS, Home: "~", AppData: "%APPDATA%"}
+	var list []web.Client
+	for _, c := range clientfile.Clients() {
+		shown := web.Client{ID: c.ID, Title: c.Title}
+		entry, err := c.Entry(srv)
+		if err != nil {
+			shown.Note = err.Error() + "."
+			list = append(list, shown)
+			continue
+		}
+		if line := c.Command(srv, clientfile.User); line != "" {
+			shown.Blocks = append(shown.Blocks, web.Block{Where: "In a terminal:", Text: line})
+		}
+		if path, err := c.File(clientfile.User, places); err == nil {
+			shown.Blocks = append(shown.Blocks, web.Block{
+				Where: "In " + path + ", beside what is there:", Text: string(clientfile.Block(c.Format, entry)),
+			})
+		}
+		shown.Note = "Then: " + c.After + "."
+		list = append(list, shown)
+	}
+	return list
 }
 
 // observers are told of each call, all of them.

@@ -37,7 +37,7 @@ func sample() Status {
 		},
 		Calls:   []Call{{ID: 2, Tool: "a2a_send_message", Agent: "billing", Outcome: "task", At: someTime, Millis: 1500}, {ID: 1, Outcome: "protocol_error", At: someTime}},
 		Tasks:   Tasks{Open: 3, More: true, List: []Task{{Handle: "tk_abcdef…", Agent: "billing", Since: someTime}}},
-		Clients: []Client{{ID: "claude-code", Title: "Claude Code", Where: "In a terminal", Text: "claude mcp add"}},
+		Clients: []Client{{ID: "claude-code", Title: "Claude Code", Note: "start it anew", Blocks: []Block{{Where: "In a terminal", Text: "claude mcp add"}}}},
 	}
 }
 
@@ -74,11 +74,11 @@ func TestPageShowsEverything(t *testing.T) {
 	for _, want := range []string{
 		"the configuration is broken", "1 of 2 agents ready", "2 tools", "at least 3 open tasks", "http://127.0.0.1:8931/mcp",
 		`data-state="auth_required"`, ">credential needed<", "the agent answered 401", "Pays &amp; bills.", `datetime="2026-11-30T15:04:05Z"`,
-		"2 skills, 1 note", "<b>Pay</b>", "<b>unnamed</b>", "money, out", "the card has no version", "JSONRPC",
+		"Details: 2 skills, 1 note", "<b>Pay</b>", "<b>unnamed</b>", "money, out", "the card has no version", "JSONRPC",
 		`<a href="https://docs.example/billing" target="_blank" rel="noopener noreferrer nofollow">`,
 		"<code>a2a_send_message</code>", "Stands for skill <code>pay</code> of agent <code>billing</code>.", "&#34;type&#34;: &#34;object&#34;",
 		">went on as a task<", "1.5 s", ">protocol error<", "no such tool",
-		"tk_abcdef…", "The newest 1 of at least 3.", "claude mcp add", "In a terminal",
+		"tk_abcdef…", "The newest 1 of at least 3.", "claude mcp add", "In a terminal", "start it anew",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q", want)

@@ -14,6 +14,7 @@ package web
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -104,8 +105,16 @@ type Client struct {
 	// ID matches [a-z0-9-]+ and is unique.
 	ID    string `json:"id"`
 	Title string `json:"title"`
+	// Blocks are the ways to connect it, the best first.
+	Blocks []Block `json:"blocks"`
+	// Note says what else there is to do or to know.
+	Note string `json:"note,omitempty"`
+}
+
+// Block is a text to copy.
+type Block struct {
 	// Where is the file that Text belongs into, or where to run it.
-	Where string `json:"where,omitempty"`
+	Where string `json:"where"`
 	Text  string `json:"text"`
 }
 
@@ -122,8 +131,12 @@ func ShortHandle(handle string) string {
 func (s Status) normal() Status {
 	s.Agents, s.Tools, s.Calls = list(s.Agents), list(s.Tools), list(s.Calls)
 	s.Tasks.List, s.Clients = list(s.Tasks.List), list(s.Clients)
+	s.Agents, s.Clients = slices.Clone(s.Agents), slices.Clone(s.Clients) // the lists may be shared
 	for i := range s.Agents {
 		s.Agents[i].Skills = list(s.Agents[i].Skills)
+	}
+	for i := range s.Clients {
+		s.Clients[i].Blocks = list(s.Clients[i].Blocks)
 	}
 	return s
 }

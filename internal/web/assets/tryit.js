@@ -58,7 +58,7 @@ export class TryIt {
     this.#keep();
     this.#schema = schema;
     field('run').disabled = !tool;
-    field('tool-about').textContent = tool?.description ?? '';
+    field('tool-about').textContent = firstSentence(tool?.description ?? '');
     field('fields').replaceChildren();
     if (!tool) return;
     const inputs = inputsOf(tool.inputSchema ?? {});
@@ -223,6 +223,11 @@ function inputsOf(schema) {
       about: typeof property.description === 'string' ? property.description : '',
     };
   });
+}
+
+// firstSentence is enough here: the whole description stands under Tools.
+function firstSentence(text) {
+  return text.match(/^.*?[.!?](?=\s|$)/s)?.[0] ?? text;
 }
 
 function kindOf(property) {
