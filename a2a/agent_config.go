@@ -59,6 +59,8 @@ type AgentConfig struct {
 	Wrap func(http.RoundTripper) http.RoundTripper
 	// Observe is told of each call when it is over; may be nil.
 	Observe func(Exchange)
+	// Start is told of each call before it is made; may be nil.
+	Start StartFunc
 	// OnChange is called after the card or the state has changed, without a
 	// lock held, and by one goroutine at a time. It must not wait for the
 	// agent (Close, Client, FetchCard); may be nil.

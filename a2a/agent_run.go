@@ -161,7 +161,7 @@ func (a *Agent) clientOptions(card *Card, d *discovery) ClientOptions {
 		HTTP:    &http.Client{Transport: a.transport},
 		Headers: a.cfg.canonicalHeaders(), Streaming: card.Streaming,
 		EmptyStreamFallback: a.cfg.EmptyStreamFallback, Limits: a.cfg.Limits, Timeouts: a.cfg.Timeouts,
-		MaxConcurrent: a.cfg.MaxConcurrent, Observe: a.observe,
+		MaxConcurrent: a.cfg.MaxConcurrent, Observe: a.observe, Start: a.cfg.Start,
 	}
 	if d.placed.auth != nil {
 		o.Auth = originBound{d.placed.auth, a.own}

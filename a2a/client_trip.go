@@ -40,6 +40,10 @@ type roundTrip struct {
 	label string // the correction that led here
 	retry int
 	req   wireRequest
+	// trace is what is sent of the trace context, over what Start wants to be
+	// called with when the request is over.
+	trace Trace
+	over  func(Exchange)
 
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
@@ -69,6 +73,12 @@ func (c *Client) attempt(ctx context.Context, cand candidate, op *operation, ret
 		return &Error{Cause: CauseInvalid, Unsent: true, Err: err, Message: fmt.Sprintf("%q is not a task id", plainLine(op.taskID, 40))}
 	case err != nil:
 		return &Error{Cause: CauseUnavailable, Code: CodeUnsupportedOperation, Unsent: true, Err: err, Message: err.Error()}
+	}
+	if rt.trace = op.trace; rt.trace == (Trace{}) {
+		rt.trace = traceFromContext(ctx)
+	}
+	if c.o.Start != nil {
+		ctx, rt.trace, rt.over = c.o.Start(ctx, rt.exchange(), rt.trace)
 	}
 	rt.ctx, rt.cancel = context.WithCancelCause(ctx)
 	e := rt.do(handle)
@@ -164,10 +174,10 @@ func (rt *roundTrip) headers(req *http.Request) *Error {
 	if len(o.Extensions) > 0 {
 		h[rt.extensionHeader()] = []string{strings.Join(o.Extensions, ",")}
 	}
-	if rt.op.trace.Parent != "" {
-		h["Traceparent"] = []string{rt.op.trace.Parent}
-		if rt.op.trace.State != "" {
-			h["Tracestate"] = []string{rt.op.trace.State}
+	if rt.trace.Parent != "" {
+		h["Traceparent"] = []string{rt.trace.Parent}
+		if rt.trace.State != "" {
+			h["Tracestate"] = []string{rt.trace.State}
 		}
 	}
 	if rt.op.stream() {
@@ -339,21 +349,32 @@ func (rt *roundTrip) end(e *Error) {
 		if rt.resp != nil {
 			rt.resp.Body.Close()
 		}
-		if rt.c.o.Observe == nil {
+		if rt.c.o.Observe == nil && rt.over == nil {
 			return
 		}
-		x := Exchange{
-			Alias: rt.c.o.Alias, Op: rt.op.name(), Version: rt.route.Version, Binding: rt.route.Binding,
-			Duration: time.Since(rt.started), Retry: rt.retry, Fallback: rt.label,
-		}
+		x := rt.exchange()
+		x.Duration = time.Since(rt.started)
 		if rt.resp != nil {
 			x.Status = rt.resp.StatusCode
 		}
 		if e != nil {
 			x.Cause = e.Cause
 		}
-		rt.c.o.Observe(x)
+		if rt.over != nil {
+			rt.over(x)
+		}
+		if rt.c.o.Observe != nil {
+			rt.c.o.Observe(x)
+		}
 	})
+}
+
+// exchange is what is known of the request before it is made.
+func (rt *roundTrip) exchange() Exchange {
+	return Exchange{
+		Alias: rt.c.o.Alias, Op: rt.op.name(), Version: rt.route.Version, Binding: rt.route.Binding,
+		Retry: rt.retry, Fallback: rt.label,
+	}
 }
 
 // idlePurge spares sends the connections that an agent is about to close: a

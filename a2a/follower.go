@@ -289,7 +289,11 @@ func (f *Follower) Send(ctx context.Context, req SendRequest) (*Watch, error) {
 	if err := f.running("send"); err != nil {
 		return nil, err
 	}
+	if req.Trace == (Trace{}) {
+		req.Trace = traceFromContext(ctx)
+	}
 	x := newExchange(f)
+	x.trace = req.Trace
 	w := &Watch{x: x}
 	x.sender, x.answers, x.watches = w, req.Message.TaskID, 1
 	src := f.newSource(x, true)

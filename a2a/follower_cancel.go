@@ -67,7 +67,7 @@ func (x *exchange) runCancel(fl *flight, id string) {
 	f.mu.Lock()
 	base := f.hangup
 	f.mu.Unlock()
-	ctx, stop := context.WithTimeout(base, f.o.CallTimeout)
+	ctx, stop := context.WithTimeout(WithTrace(base, x.trace), f.o.CallTimeout)
 	defer stop()
 	var t *Task
 	err := f.guarded("cancel", func() error {

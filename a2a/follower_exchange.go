@@ -25,6 +25,8 @@ type exchange struct {
 	after []func()
 
 	taskID, contextID string
+	// trace is that of the request that began the exchange; assigned once.
+	trace Trace
 	// answers is the task id that the message was sent to, sender its watch
 	// until the agent's first answer; both empty for a joined task.
 	answers string

@@ -45,7 +45,7 @@ func (x *exchange) runPoll(fl *flight, id string, epoch uint64, counted bool) {
 	f.mu.Lock()
 	base := f.ctx
 	f.mu.Unlock()
-	ctx, cancel := context.WithTimeout(base, f.o.CallTimeout)
+	ctx, cancel := context.WithTimeout(WithTrace(base, x.trace), f.o.CallTimeout)
 	defer cancel()
 	var t *Task
 	err := f.guarded("get", func() error {

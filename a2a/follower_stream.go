@@ -240,7 +240,7 @@ func (f *Follower) runSubscribe(s *source) {
 	err := f.guarded("subscribe", func() error {
 		up, err := f.o.Upstream(s.ctx)
 		if err == nil && up.Streams() {
-			st, err = up.Subscribe(s.ctx, x.id())
+			st, err = up.Subscribe(WithTrace(s.ctx, x.trace), x.id())
 		}
 		return err
 	})

@@ -94,7 +94,16 @@ type ClientOptions struct {
 	MaxConcurrent int
 	// Observe is told of each upstream request when it is over; may be nil.
 	Observe func(Exchange)
+	// Start is told of each upstream request before it is made; may be nil.
+	Start StartFunc
 }
+
+// StartFunc is told of an upstream request before it is made: of x, Status,
+// Cause and Duration are not known yet. t is the trace context of the request
+// that it serves. It returns the context to make the request with, which must
+// derive from ctx, the trace context to send, and what to call when the
+// request is over, or nil. It is called concurrently.
+type StartFunc func(ctx context.Context, x Exchange, t Trace) (context.Context, Trace, func(Exchange))
 
 // Exchange is one upstream HTTP request, for metrics and the log. It holds no
 // contents.
