@@ -87,6 +87,7 @@ func Lookup(id string) (Client, bool) {
 
 var (
 	serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+	inputRef   = regexp.MustCompile(`\$\{input:([A-Za-z_][A-Za-z0-9_]*)\}`)
 	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
@@ -109,6 +110,20 @@ func (c Client) Entry(s Server) (Entry, error) {
 		return Entry{}, fmt.Errorf("%s %s", c.Title, c.noToken)
 	}
 	return c.entry(s), nil
+}
+
+// Remove returns the file without the server of a name, however it was
+// installed; see the function Remove.
+func (c Client) Remove(file []byte, name string) ([]byte, error) {
+	if err := tooLarge(file); err != nil {
+		return nil, err
+	}
+	s := Server{Name: name}
+	in := c.entry(s).In
+	if m := inputRef.FindStringSubmatch(oneLine(editorOf(c.Format).fields(file, in, name))); m != nil {
+		s.TokenEnv = m[1]
+	}
+	return Remove(c.Format, file, c.entry(s))
 }
 
 // File returns the path of the file of a scope.

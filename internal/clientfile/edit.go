@@ -83,6 +83,7 @@ func errorAt(text []byte, offset int, format string, args ...any) *Error {
 type editor interface {
 	add(text []byte, c change) ([]byte, error)
 	remove(text []byte, c change) ([]byte, error)
+	fields(text []byte, in, name string) Fields
 }
 
 // change is one member that is added to, or taken from, a top-level list.
@@ -140,14 +141,16 @@ func Add(f Format, file []byte, e Entry) ([]byte, error) {
 	return file, nil
 }
 
-// Remove returns the file without the entry, and without a list that Add made
-// for it. Only In and Name of the entry need to be right, but a list that Add
-// made is known by the entry's fields. Inputs go where nothing else in the
-// file asks for them. It returns the file itself when the entry is not in it.
-// Errors are *Error.
+// Remove returns the file without the entry, whatever its fields are now, and
+// without a list that Add made for it. Inputs go where they are as Add made
+// them and nothing else in the file asks for them. It returns the file itself
+// when the entry is not in it. Errors are *Error.
 func Remove(f Format, file []byte, e Entry) ([]byte, error) {
 	if err := tooLarge(file); err != nil {
 		return nil, err
+	}
+	if f := editorOf(f).fields(file, e.In, e.Name); f != nil {
+		e.Fields = f
 	}
 	list := e.changes()
 	for i := len(list) - 1; i >= 0; i-- {

@@ -294,7 +294,11 @@ func (e jsonEditor) removeOne(text []byte, c change) ([]byte, error) {
 	i := -1
 	switch {
 	case list.kind == '[' && c.item:
-		i = list.element(text, c.name)
+		if i = list.element(text, c.name); i >= 0 {
+			if v, err := list.items[i].value.decode(text); err != nil || !reflect.DeepEqual(v, plain(c.fields)) {
+				return nil, nil // the user's own of that id
+			}
+		}
 	case list.kind == '{' && !c.item:
 		i = list.member(c.name)
 	}
@@ -315,6 +319,54 @@ func (e jsonEditor) removeOne(text []byte, c change) ([]byte, error) {
 		}
 	}
 	return own[len(own)-1], nil
+}
+
+// fields are those of an entry as it stands, nil where there is none or it has
+// other values than ours have.
+func (jsonEditor) fields(text []byte, in, name string) Fields {
+	n, err := parseJSON(text)
+	if err != nil {
+		return nil
+	}
+	for _, key := range []string{in, name} {
+		if n == nil || n.kind != '{' || n.member(key) < 0 {
+			return nil
+		}
+		n = n.items[n.member(key)].value
+	}
+	f, _ := n.ours(text).(Fields)
+	return f
+}
+
+// ours is a value in the types of Field, nil where it has none.
+func (n *jsonNode) ours(text []byte) any {
+	switch n.kind {
+	case '{':
+		f := Fields{}
+		for _, it := range n.items {
+			v := it.value.ours(text)
+			if v == nil {
+				return nil
+			}
+			f = append(f, Field{it.name, v})
+		}
+		return f
+	case '[':
+		list := []string{}
+		for _, it := range n.items {
+			s, ok := it.value.ours(text).(string)
+			if !ok {
+				return nil
+			}
+			list = append(list, s)
+		}
+		return list
+	}
+	v, err := n.decode(text)
+	if f, ok := v.(float64); ok && err == nil && f == float64(int(f)) {
+		return int(f)
+	}
+	return v
 }
 
 // cut returns the texts that can be left when an item is taken out of a

@@ -229,6 +229,9 @@ func (e tomlEditor) remove(text []byte, c change) ([]byte, error) {
 	return apply(text, closeGap(text, list)...), nil
 }
 
+// fields are not needed here: a table is taken out the same whatever it holds.
+func (tomlEditor) fields([]byte, string, string) Fields { return nil }
+
 // inlineOf reports whether an inline key belongs to a line key at or below path.
 func (d *tomlDoc) inlineOf(k tomlKey, path []string) bool {
 	return slices.ContainsFunc(d.keys, func(outer tomlKey) bool {

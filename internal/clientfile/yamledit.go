@@ -299,6 +299,51 @@ func (e yamlEditor) remove(text []byte, c change) ([]byte, error) {
 	return least, nil
 }
 
+// fields are those of an entry as it stands, nil where there is none or it has
+// other values than ours have.
+func (yamlEditor) fields(text []byte, in, name string) Fields {
+	doc, err := parseYAML(text)
+	if err != nil {
+		return nil
+	}
+	_, list := child(doc.root, in)
+	_, entry := child(list, name)
+	if entry == nil {
+		return nil
+	}
+	f, _ := yamlOurs(entry).(Fields)
+	return f
+}
+
+// yamlOurs is a value in the types of Field, nil where it has none.
+func yamlOurs(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		f := Fields{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			v := yamlOurs(n.Content[i+1])
+			if v == nil {
+				return nil
+			}
+			f = append(f, Field{n.Content[i].Value, v})
+		}
+		return f
+	case yaml.SequenceNode:
+		list := []string{}
+		for _, m := range n.Content {
+			list = append(list, m.Value)
+		}
+		return list
+	case yaml.ScalarNode:
+		var v any
+		if n.Decode(&v) == nil {
+			return v
+		}
+	case yaml.AliasNode, yaml.DocumentNode:
+	}
+	return nil
+}
+
 // cutBlock returns the texts that may have been before an entry of lines was
 // added, and the one without just those lines.
 func (d *yamlDoc) cutBlock(listKey, list, key *yaml.Node) (candidates [][]byte, least []byte) {
