@@ -40,7 +40,7 @@ func (st *state) nameTools() {
 			keys = append(keys, translate.Key{Agent: a.Alias, Skill: a.offer.skills[i].skill.id})
 		}
 	}
-	st.names = translate.NamesFromKeys(keys, st.prefix(), ToolDiscover, ToolSend, ToolGetTask, ToolCancel, ToolQuery)
+	st.names = translate.NamesFromKeys(keys, st.prefix, ToolDiscover, ToolSend, ToolGetTask, ToolCancel, ToolQuery)
 	room := st.descriptionRoom(offered)
 	for _, a := range st.agents {
 		if a.exposes(ExposeAgents) {
@@ -57,13 +57,16 @@ func (st *state) nameTools() {
 	}
 }
 
-// prefix is what stands before skill ids, nil for "<alias>_".
-func (st *state) prefix() func(string) string {
+// prefix is what stands before the skill ids of an agent.
+func (st *state) prefix(alias string) string {
 	p := st.opts.ToolPrefix
-	if p == nil {
-		return nil
+	if a := st.byAlias[alias]; a != nil && a.ToolPrefix != nil {
+		p = a.ToolPrefix
 	}
-	return func(string) string { return *p }
+	if p == nil {
+		return alias + "_"
+	}
+	return *p
 }
 
 // descriptionRoom is how long the description of one of n agent tools may be,

@@ -230,6 +230,12 @@ func TestNames(t *testing.T) {
 	prefix := ""
 	bare := stubs(t, func(o *Options) { o.Expose = []Exposure{ExposeSkills}; o.ToolPrefix = &prefix }, entries([]string{"helper"})...)
 	wantEqual(t, "no prefix", toolNamed(t, bare.Catalogue(View{}), "ask").Skill, "ask")
+	own := "own-"
+	mixed := entries([]string{"helper", "other"})
+	mixed[1].ToolPrefix = &own
+	each := stubs(t, func(o *Options) { o.Expose = []Exposure{ExposeSkills}; o.ToolPrefix = &prefix }, mixed...).Catalogue(View{})
+	wantEqual(t, "the gateway's prefix", toolNamed(t, each, "ask").Agent, "helper")
+	wantEqual(t, "the agent's own prefix", toolNamed(t, each, "own-ask").Agent, "other")
 }
 
 func TestViews(t *testing.T) {

@@ -66,6 +66,8 @@ type AgentEntry struct {
 	Follow a2a.Follow
 	// Expose is empty where Options.Expose holds.
 	Expose []Exposure
+	// ToolPrefix, unless nil, is this agent's in place of Options.ToolPrefix.
+	ToolPrefix *string
 	// Tasks is the policy of the agent, "" is auto.
 	Tasks TaskPolicy
 	// Skills are by skill id.
@@ -101,10 +103,11 @@ type Limits struct {
 	CardBytes int
 }
 
-// Observer is told of each call when it is over. Observe must be quick and
-// may be called concurrently.
+// Observer is told of each call when it is over, with the context of the call
+// for the values in it: it may be done already. Observe must be quick and may
+// be called concurrently.
 type Observer interface {
-	Observe(CallRecord)
+	Observe(ctx context.Context, r CallRecord)
 }
 
 // CallRecord describes a finished call, for metrics and the log. It holds no

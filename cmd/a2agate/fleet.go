@@ -45,14 +45,12 @@ type fleet struct {
 type recipe struct {
 	agent  config.Agent
 	limits a2a.Limits
-	// debug is log.debug.
-	debug int
 	// files is the digest of the certificates that the agent names.
 	files [sha256.Size]byte
 }
 
 func recipeOf(agent config.Agent, cfg *config.Config) recipe {
-	r := recipe{agent: agent, debug: cfg.Log.Debug, limits: a2a.Limits{
+	r := recipe{agent: agent, limits: a2a.Limits{
 		CardBytes: cfg.Limits.CardBytes, ReplyBytes: cfg.Limits.ReplyBytes,
 		EventBytes: int(cfg.Limits.EventBytes), StreamBytes: cfg.Limits.StreamBytes,
 	}}
@@ -70,7 +68,7 @@ func recipeOf(agent config.Agent, cfg *config.Config) recipe {
 }
 
 func (r recipe) equal(o recipe) bool {
-	return r.limits == o.limits && r.debug == o.debug && r.files == o.files && r.agent.Equal(o.agent)
+	return r.limits == o.limits && r.files == o.files && r.agent.Equal(o.agent)
 }
 
 // member is one running agent.
@@ -269,7 +267,7 @@ func entriesOf(members []*member) []tools.AgentEntry {
 		cfg := m.recipe.agent
 		e := tools.AgentEntry{
 			Alias: cfg.Alias, Agent: m.shown, Follow: m.follower,
-			Expose: exposures(cfg.Expose), Tasks: tools.TaskPolicy(cfg.Tasks), Timeout: cfg.Timeout,
+			Expose: exposures(cfg.Expose), ToolPrefix: cfg.ToolPrefix, Tasks: tools.TaskPolicy(cfg.Tasks), Timeout: cfg.Timeout,
 			Skills: map[string]tools.SkillConfig{},
 		}
 		for _, s := range cfg.Skills {
