@@ -8,20 +8,24 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"time"
+
+	"a2agate/internal/telemetry"
 )
 
-// debugServer serves the profiles of the running process, on loopback only.
+// debugServer serves the profiles of the running process and the levels of its
+// log, on loopback only.
 type debugServer struct {
-	ln  net.Listener
-	log *slog.Logger
+	ln     net.Listener
+	levels *telemetry.Levels
+	log    *slog.Logger
 }
 
-func newDebugServer(address string, log *slog.Logger) (*debugServer, error) {
+func newDebugServer(address string, levels *telemetry.Levels, log *slog.Logger) (*debugServer, error) {
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, listenError("debugListen", address, err)
 	}
-	return &debugServer{ln: ln, log: log}, nil
+	return &debugServer{ln: ln, levels: levels, log: log}, nil
 }
 
 // run serves until ctx is done.
@@ -32,6 +36,7 @@ func (d *debugServer) run(ctx context.Context) {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.Handle("/debug/log", d.levels)
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -197,7 +196,9 @@ func cardFinding(err error, status a2a.AgentStatus, attempts []a2a.CardAttempt) 
 	if !errors.As(err, &e) {
 		return "card_broken", err.Error()
 	}
-	detail = e.Message
+	if detail = status.Reason; detail == "" {
+		detail = e.Message
+	}
 	answered := slices.ContainsFunc(attempts, func(t a2a.CardAttempt) bool { return t.Status >= 200 && t.Status < 300 })
 	switch {
 	case e.Cause == a2a.CauseTimeout:
@@ -430,5 +431,9 @@ func hiddenQuery(address string) string {
 	if err != nil {
 		return "(not a URL)"
 	}
-	return fmt.Sprintf("%v", shownURL(u))
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	if u.RawQuery != "" {
+		return shown.String() + "?…"
+	}
+	return shown.String()
 }

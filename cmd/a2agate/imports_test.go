@@ -23,6 +23,7 @@ var house = map[string][]string{
 	"cmd/a2agate":         {""},
 	"conformance/":        {""},
 	"internal/auth":       nil,
+	"internal/clientfile": nil,
 	"internal/schematest": nil,
 	"internal/telemetry":  nil,
 	"internal/web":        nil,

@@ -6,6 +6,7 @@ import (
 	"a2agate/a2a"
 	"a2agate/a2a/credential"
 	"a2agate/config"
+	"a2agate/internal/telemetry"
 )
 
 // speaks are the card extensions that the gateway understands.
@@ -17,8 +18,9 @@ func (f *fleet) newMember(r recipe, before *member) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := newTraffic(f.log, r)
-	cfg.Limits, cfg.Wrap, cfg.Observe = r.limits, t.wrap(), t.observing(f.observe)
+	tap := telemetry.Tap{Log: telemetry.OfKind(f.log, telemetry.KindAgents)}
+	cfg.Wrap = func(next http.RoundTripper) http.RoundTripper { return tap.Around(r.agent.Alias, next) }
+	cfg.Limits, cfg.Observe = r.limits, flow(f.log, f.observe)
 	cfg.OnChange, cfg.Logger = f.changed, f.log
 	agent, err := a2a.NewAgent(cfg)
 	if err != nil {

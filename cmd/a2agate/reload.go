@@ -192,7 +192,7 @@ func (r *reloader) apply(ctx context.Context, next *config.Config) error {
 	for _, alias := range g.fleet.adopt(agents) {
 		g.tasks.Rebind(ctx, alias)
 	}
-	g.level.Set(slogLevel(next.Log.Level))
+	setLevels(g.levels, next.Log)
 	for _, key := range slices.Sorted(maps.Keys(g.follows)) {
 		g.follows[key](next)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -63,8 +62,8 @@ type startup struct {
 
 // serve runs a gateway until ctx is done.
 func serve(ctx context.Context, p process, start startup) error {
-	log, level := newLogger(p.err, start.cfg.Log)
-	g, err := newGateway(ctx, start.cfg, log, level)
+	log, levels := newLogger(p.err, start.cfg.Log)
+	g, err := newGateway(ctx, start.cfg, log, levels)
 	if err != nil {
 		return err
 	}
@@ -102,7 +101,7 @@ func (g *gateway) open(agents context.Context) (net.Listener, error) {
 	}
 	g.address = ln.Addr()
 	if g.cfg.DebugListen != "" {
-		if g.debug, err = newDebugServer(g.cfg.DebugListen, g.log); err != nil {
+		if g.debug, err = newDebugServer(g.cfg.DebugListen, g.levels, g.log); err != nil {
 			return nil, errors.Join(err, ln.Close())
 		}
 	}
@@ -161,28 +160,4 @@ func cutOnSecondSignal(ctx context.Context, w io.Writer, g *gateway) (end func()
 		}
 	}()
 	return func() { close(over); <-done }
-}
-
-// newLogger makes the log of a configuration, and its level, which can change.
-func newLogger(w io.Writer, cfg config.Log) (*slog.Logger, *slog.LevelVar) {
-	level := &slog.LevelVar{}
-	level.Set(slogLevel(cfg.Level))
-	options := &slog.HandlerOptions{Level: level}
-	if cfg.Format == config.FormatJSON {
-		return slog.New(slog.NewJSONHandler(w, options)), level
-	}
-	return slog.New(slog.NewTextHandler(w, options)), level
-}
-
-func slogLevel(level config.LogLevel) slog.Level {
-	switch level {
-	case config.LevelDebug:
-		return slog.LevelDebug
-	case config.LevelWarn:
-		return slog.LevelWarn
-	case config.LevelError:
-		return slog.LevelError
-	case config.LevelInfo:
-	}
-	return slog.LevelInfo
 }

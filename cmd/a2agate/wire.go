@@ -14,6 +14,7 @@ import (
 	"a2agate/a2a"
 	"a2agate/config"
 	"a2agate/handles"
+	"a2agate/internal/telemetry"
 	"a2agate/server"
 	"a2agate/tasksext"
 	"a2agate/tools"
@@ -26,7 +27,7 @@ type gateway struct {
 	// later one is in force is the reloader's to know.
 	cfg     *config.Config
 	log     *slog.Logger
-	level   *slog.LevelVar
+	levels  *telemetry.Levels
 	handles *handles.Table
 	fleet   *fleet
 	pins    *pins
@@ -49,8 +50,8 @@ type gateway struct {
 
 // newGateway puts a gateway together. It opens the store and nothing else: no
 // listener, no agent is called before run.
-func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger, level *slog.LevelVar) (*gateway, error) {
-	g := &gateway{cfg: cfg, log: log, level: level, follows: map[string]func(*config.Config){}}
+func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *telemetry.Levels) (*gateway, error) {
+	g := &gateway{cfg: cfg, log: log, levels: levels, follows: map[string]func(*config.Config){}}
 	var err error
 	if cfg.TLS.CertFile != "" {
 		if g.certificate, err = newCertificate(cfg.TLS, log); err != nil {
