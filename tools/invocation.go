@@ -47,7 +47,7 @@ func (s *Service) Call(ctx context.Context, call Call, sink Sink) translate.Outc
 	inv := &invocation{s: s, st: st, call: call, sink: sink, began: time.Now()}
 	out := inv.run(ctx)
 	if o := st.opts.Observer; o != nil {
-		o.Observe(inv.record(out))
+		o.Observe(ctx, inv.record(out))
 	}
 	return out
 }
