@@ -44,9 +44,9 @@ type pipe struct {
 
 // ServeStdio serves one client that writes messages to in, one a line, and
 // reads them from out (MCP, transports, stdio), on every served revision. It
-// returns when in is at its end, after cancelling what still runs; or when ctx
-// ends, after giving calls in flight the grace to answer; with the error that
-// broke one of the streams, else nil. A Read that is still blocked when ctx
+// returns when in is at its end and what was in flight has been answered; or
+// when ctx ends, after giving calls in flight the grace to answer; or when one
+// of the streams breaks, with its error. A Read that is still blocked when ctx
 // ends is left behind: the process is to end next.
 func (c *Core) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, o StdioOptions) error {
 	if o.Principal == "" {
@@ -57,7 +57,7 @@ func (c *Core) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, o St
 	}
 	o.Pace, o.Limits = o.Pace.withDefaults(), o.Limits.withDefaults()
 	base, end := context.WithCancelCause(context.Background())
-	p := &pipe{c: c, o: o, out: lineWriter{w: out}, drain: make(chan struct{}), base: base, revision: translate.Rev20250326}
+	p := &pipe{c: c, o: o, out: lineWriter{w: out, broken: make(chan struct{})}, drain: make(chan struct{}), base: base, revision: translate.Rev20250326}
 	lines := make(chan line)
 	stop := make(chan struct{})
 	defer close(stop)
@@ -69,40 +69,60 @@ func (c *Core) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, o St
 				p.line(l)
 				continue
 			}
-			end(context.Canceled) // the client is gone
-			p.wind(0, end)
-			if errors.Is(l.err, io.EOF) {
+			if errors.Is(l.err, io.EOF) { // no more questions; the client still reads
+				p.wind(ctx, end)
 				return p.out.failed()
 			}
+			end(context.Canceled) // the client is gone
+			p.wind(ctx, end)
 			return l.err
+		case <-p.out.broken:
+			p.wind(ctx, end)
+			return p.out.failed()
 		case <-ctx.Done():
-			p.wind(p.o.Grace, end)
+			p.wind(ctx, end)
 			return p.out.failed()
 		}
 	}
 }
 
-// wind ends what runs, in the order of Server.Serve.
-func (p *pipe) wind(grace time.Duration, end context.CancelCauseFunc) {
+// wind waits for what runs: as long as the calls take while nothing hurries
+// them, for the grace once ctx has ended, and then in the order of
+// Server.Serve. A client that does not read any more is waited for no longer.
+func (p *pipe) wind(ctx context.Context, end context.CancelCauseFunc) {
 	close(p.drain)
 	idle := make(chan struct{})
 	go func() { // ends with the calls; with one that never ends it is left behind
 		defer close(idle)
 		p.work.Wait()
 	}()
+	select {
+	case <-idle:
+		return
+	case <-p.out.broken:
+		end(context.Canceled)
+	case <-p.base.Done():
+	case <-ctx.Done():
+	}
 	wait := func(d time.Duration) (over bool) {
 		t := time.NewTimer(d)
 		defer t.Stop()
 		select {
 		case <-idle:
 			return true
+		case <-p.base.Done(): // the grace is for nobody
+			return false
 		case <-t.C:
 			return false
 		}
 	}
-	over := wait(grace)
+	if wait(p.o.Grace) {
+		return
+	}
 	end(context.DeadlineExceeded) // a first cause stays
-	if !over && !wait(hurry) {
+	select {
+	case <-idle:
+	case <-time.After(hurry):
 		for _, s := range p.active.list() {
 			s.abandon()
 		}
@@ -285,6 +305,8 @@ type lineWriter struct {
 	mu  sync.Mutex
 	w   io.Writer
 	err error // the first that a write gave
+	// broken is closed with it.
+	broken chan struct{}
 }
 
 func (l *lineWriter) whole(_ int, msg []byte, _ time.Duration, _ bool) bool {
@@ -304,7 +326,9 @@ func (l *lineWriter) put(out []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
-		_, l.err = l.w.Write(out)
+		if _, l.err = l.w.Write(out); l.err != nil {
+			close(l.broken)
+		}
 	}
 	return l.err
 }

@@ -232,17 +232,30 @@ func TestStdioListen(t *testing.T) {
 // When the client is gone its calls are cancelled; when the process is told to
 // end, they have time to answer and then answer with what they have.
 func TestStdioEnds(t *testing.T) {
+	slow := func(ctx context.Context, _ tools.Call, _ tools.Sink) translate.Outcome {
+		select {
+		case <-time.After(30 * time.Second):
+			return says("done")
+		case <-ctx.Done():
+			return says(context.Cause(ctx).Error())
+		}
+	}
 	for name, tt := range map[string]struct {
 		stop func(p *piped)
 		want string
 		wait time.Duration
 	}{
-		"end of input": {func(p *piped) { _ = p.in.Close() }, "context canceled", 0},
+		"end of input": {func(p *piped) { _ = p.in.Close() }, "done", 30 * time.Second},
 		"signal":       {func(p *piped) { p.stop() }, "deadline exceeded", 5 * time.Second},
+		"both": {func(p *piped) {
+			_ = p.in.Close()
+			time.Sleep(10 * time.Second)
+			p.stop()
+		}, "deadline exceeded", 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := pipeTo(t, newServer(t, blocked, nil), StdioOptions{})
+				p := pipeTo(t, newServer(t, slow, nil), StdioOptions{})
 				p.write(legacyCall(""))
 				synctest.Wait()
 				start := time.Now()
@@ -254,6 +267,26 @@ func TestStdioEnds(t *testing.T) {
 			})
 		})
 	}
+	t.Run("nobody reads", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			cause := make(chan error, 1)
+			s := newServer(t, func(ctx context.Context, _ tools.Call, _ tools.Sink) translate.Outcome {
+				<-ctx.Done()
+				cause <- context.Cause(ctx)
+				return says("")
+			}, nil)
+			broken := errors.New("broken pipe")
+			open, w := io.Pipe()
+			defer w.Close()
+			in := io.MultiReader(strings.NewReader(legacyCall("")+"\n"+`{"jsonrpc":"2.0","id":2,"method":"ping"}`+"\n"), open)
+			if err := s.Core().ServeStdio(t.Context(), in, errWriter{broken}, StdioOptions{}); !errors.Is(err, broken) {
+				t.Errorf("%v", err)
+			}
+			if got := <-cause; !errors.Is(got, context.Canceled) {
+				t.Errorf("the call ended by %v", got)
+			}
+		})
+	})
 	t.Run("a stuck call", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
