@@ -22,6 +22,9 @@ const tasksExtension = "io.modelcontextprotocol/tasks"
 type delegation struct {
 	req *Request
 	err error
+	// prompt are the arguments of a prompts/get with what its client has been
+	// asked for; nil are those of the request.
+	prompt map[string]string
 }
 
 type delegationKey struct{}
@@ -42,7 +45,15 @@ func (c *Core) delegate(ctx context.Context, req *Request) ([]byte, failure) {
 	if f.failed() {
 		return nil, f
 	}
-	result, f := c.handleMessage(ctx, req, snap)
+	ask, prompt, f := c.askPrompt(req)
+	if f.failed() {
+		return nil, f
+	}
+	if ask != nil {
+		in := translate.InputRequired{Asks: []translate.Ask{*ask}}
+		return translate.AppendInputRequired(response(req.ID), in, req.Revision, c.meta(req.Revision)), failure{}
+	}
+	result, f := c.handleMessage(ctx, req, snap, prompt)
 	if f.failed() {
 		return nil, f
 	}
@@ -75,8 +86,8 @@ func (c *Core) checkTarget(req *Request, snap *snapshot) failure {
 	return failure{}
 }
 
-func (c *Core) handleMessage(ctx context.Context, req *Request, snap *snapshot) (any, failure) {
-	d := &delegation{req: req}
+func (c *Core) handleMessage(ctx context.Context, req *Request, snap *snapshot, prompt map[string]string) (any, failure) {
+	d := &delegation{req: req, prompt: prompt}
 	ctx = context.WithValue(ctx, delegationKey{}, d)
 	ctx = mcpserver.WithSupportedProtocolVersions(ctx, supportedNames())
 	msg := append([]byte(`{"jsonrpc":"2.0","id":1,"method":`), translate.AppendString(nil, req.Method)...)
@@ -150,7 +161,7 @@ func (c *Core) initialize(ctx context.Context, req *Request) (msg []byte, sessio
 	if f.failed() {
 		return nil, "", f
 	}
-	raw, f := c.handleMessage(ctx, req, snap)
+	raw, f := c.handleMessage(ctx, req, snap, nil)
 	if f.failed() {
 		return nil, "", f
 	}
@@ -246,7 +257,11 @@ func (c *Core) addPrompts(m *mcpserver.MCPServer, s *snapshot) {
 	}
 	handle := func(ctx context.Context, r mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		d := delegated(ctx)
-		res, err := c.o.Prompts.GetPrompt(ctx, s.view, r.Params.Name, r.Params.Arguments)
+		args := r.Params.Arguments
+		if d.prompt != nil {
+			args = d.prompt
+		}
+		res, err := c.o.Prompts.GetPrompt(ctx, s.view, r.Params.Name, args)
 		d.err = err
 		return res, err
 	}

@@ -48,6 +48,14 @@ type Prompts interface {
 	GetPrompt(ctx context.Context, v tools.View, name string, args map[string]string) (*mcp.GetPromptResult, error)
 }
 
+// PromptAsker is what a Prompts may also do: then a client that can be asked
+// gets a question for the arguments that its prompts/get lacks (MCP
+// 2026-07-28, MRTR), others the error.
+type PromptAsker interface {
+	// AskPrompt returns the question; ok is false where there is none to put.
+	AskPrompt(v tools.View, name string, args map[string]string) (ask translate.Ask, ok bool)
+}
+
 // Resources answers resources/read. An unknown uri is a *translate.Error with
 // code -32602, to which the edge adds data.uri where it is missing. Other
 // errors are as for Prompts.

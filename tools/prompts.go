@@ -75,20 +75,75 @@ func (s *Service) GetPrompt(_ context.Context, v View, name string, args map[str
 	if so == nil {
 		return nil, &translate.Error{Code: translate.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q: prompts/list has all", cut(name, 64))}
 	}
-	var missing []string
-	for _, arg := range so.prompt {
-		if arg.Required && strings.TrimSpace(args[arg.Name]) == "" {
-			missing = append(missing, arg.Name)
-		}
-	}
-	if len(missing) > 0 {
-		return nil, &translate.Error{Code: translate.CodeInvalidParams, Message: fmt.Sprintf("prompt %q needs the arguments %s", name, strings.Join(missing, ", "))}
+	if missing := so.missing(args); len(missing) > 0 {
+		return nil, &translate.Error{Code: translate.CodeInvalidParams, Message: fmt.Sprintf("prompt %q needs the arguments %s", name, strings.Join(argumentNames(missing), ", "))}
 	}
 	text := st.promptText(a, so, args)
 	return &mcp.GetPromptResult{
 		Description: so.description,
 		Messages:    []mcp.PromptMessage{{Role: mcp.RoleUser, Content: mcp.TextContent{Type: "text", Text: text}}},
 	}, nil
+}
+
+// promptAskKey names the question for what a prompt lacks.
+const promptAskKey = "arguments"
+
+// AskPrompt returns the question for the required arguments that a prompts/get
+// lacks: a form with one text field each. ok is false where nothing is missing,
+// there is no such prompt, or what is missing may not be asked for by a form.
+// It never calls an agent.
+func (s *Service) AskPrompt(v View, name string, args map[string]string) (ask translate.Ask, ok bool) {
+	st := s.state.Load()
+	a, so := st.promptSkill(v, name)
+	if so == nil {
+		return translate.Ask{}, false
+	}
+	missing := so.missing(args)
+	if len(missing) == 0 {
+		return translate.Ask{}, false
+	}
+	fields := ""
+	for i, arg := range missing {
+		if translate.AsksSecret(arg.Name) || translate.AsksSecret(arg.Title) || translate.AsksSecret(arg.Description) {
+			return translate.Ask{}, false
+		}
+		if i > 0 {
+			fields += ","
+		}
+		fields += jsonString(arg.Name) + `:{"type":"string","minLength":1`
+		if arg.Title != "" {
+			fields += `,"title":` + jsonString(arg.Title)
+		}
+		if arg.Description != "" {
+			fields += `,"description":` + jsonString(arg.Description)
+		}
+		fields += "}"
+	}
+	names := argumentNames(missing)
+	return translate.Ask{
+		Key:     promptAskKey,
+		Message: fmt.Sprintf("The skill %q of agent %q needs: %s.", so.skill.name, a.title(), strings.Join(names, ", ")),
+		Schema:  json.RawMessage(`{"type":"object","properties":{` + fields + `},"required":` + jsonValue(names) + `}`),
+	}, true
+}
+
+// missing are the required arguments that have no value.
+func (so *skillOffer) missing(args map[string]string) []mcp.PromptArgument {
+	var out []mcp.PromptArgument
+	for _, arg := range so.prompt {
+		if arg.Required && strings.TrimSpace(args[arg.Name]) == "" {
+			out = append(out, arg)
+		}
+	}
+	return out
+}
+
+func argumentNames(list []mcp.PromptArgument) []string {
+	names := make([]string, len(list))
+	for i, arg := range list {
+		names[i] = arg.Name
+	}
+	return names
 }
 
 // promptSkill finds the skill of a prompt that the view shows.
