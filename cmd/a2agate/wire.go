@@ -127,9 +127,18 @@ func (g *gateway) serverOptions() server.Options {
 	}
 }
 
-// run serves on ln until ctx is done, then drains and ends every part in
-// turn, the agents last by stopAgents. It returns the first failure.
+// run serves on ln until ctx is done and what is in flight is answered. What
+// is behind the edge and stopAgents are as for behind.
 func (g *gateway) run(ctx context.Context, ln net.Listener, stopAgents func()) error {
+	if g.certificate != nil {
+		ln = tls.NewListener(ln, g.certificate.config())
+	}
+	return g.behind(ctx, func() error { return g.server.Serve(ctx, ln) }, stopAgents)
+}
+
+// behind runs the parts behind an edge while it serves, and then ends every
+// part in turn, the agents last by stopAgents. It returns the first failure.
+func (g *gateway) behind(ctx context.Context, serve func() error, stopAgents func()) error {
 	// The parts behind the edge outlive it, so that calls in flight can end.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var parts sync.WaitGroup
@@ -143,10 +152,7 @@ func (g *gateway) run(ctx context.Context, ln net.Listener, stopAgents func()) e
 	if g.debug != nil {
 		parts.Go(func() { g.debug.run(inner) })
 	}
-	if g.certificate != nil {
-		ln = tls.NewListener(ln, g.certificate.config())
-	}
-	err := g.server.Serve(ctx, ln)
+	err := serve()
 	g.tools.Close()
 	cancel()
 	parts.Wait()
