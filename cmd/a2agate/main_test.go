@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -20,6 +21,10 @@ var update = flag.Bool("update", false, "write golden files anew")
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"a2agate": main})
 }
+
+// forever is how long a test waits for what must come: a defect, not a slow
+// machine.
+const forever = time.Minute
 
 // output is a buffer that the program may write to from several goroutines.
 type output struct {
@@ -46,7 +51,7 @@ func (o *output) String() string {
 }
 
 // match waits for a text that matches and returns its submatches.
-func (o *output) match(t *testing.T, pattern string) []string {
+func (o *output) match(t testing.TB, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
 	for {
@@ -58,7 +63,7 @@ func (o *output) match(t *testing.T, pattern string) []string {
 		}
 		select {
 		case <-grown:
-		case <-t.Context().Done():
+		case <-time.After(forever):
 			t.Fatalf("no %q in:\n%s", pattern, o)
 		}
 	}
@@ -88,6 +93,13 @@ func (s shell) run(ctx context.Context, args ...string) (code int, stdout, stder
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rename(t testing.TB, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,0 +1,507 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"a2agate/config"
+	"a2agate/fixtures"
+)
+
+// reloaded is what the log says after each change that is in force.
+const reloaded = `msg="configuration reloaded"`
+
+// Only what has changed is touched: the other agents are not even asked.
+func TestReloadTouchesChangedAgentsOnly(t *testing.T) {
+	t.Parallel()
+	one, two := newAgentServer(t, fixtures.Options{}), newAgentServer(t, fixtures.Options{})
+	file := func(header string) string {
+		return fmt.Sprintf(`{"agents":{"one":{"url":%q,"headers":{"X-Team":%q}},"two":{"url":%q}}}`, one.url, header, two.url)
+	}
+	g := newGate(t, file("a"))
+	g.ready(t)
+	before := len(two.Requests())
+	if before == 0 {
+		t.Fatal("the second agent was never asked")
+	}
+	g.edit(t, file("b"), reloaded)
+	g.logged(t, `changed=\[one\]`, 1)
+	g.call(t, "a2a_send_message", `{"agent":"one","text":"echo hi"}`)
+	if got := one.Calls("SendStreamingMessage")[0].Header.Get("X-Team"); got != "b" {
+		t.Errorf("the changed header is %q", got)
+	}
+	if after := len(two.Requests()); after != before {
+		t.Errorf("the unchanged agent was asked %d times more", after-before)
+	}
+	// Another order of agents is no difference.
+	g.edit(t, fmt.Sprintf(`{"agents":{"two":{"url":%q},"one":{"url":%q,"headers":{"X-Team":"b"}}}}`, two.url, one.url), reloaded)
+	if after := len(two.Requests()); after != before {
+		t.Errorf("another order asked the agent %d times more", after-before)
+	}
+}
+
+// A reload of one agent in a file of fifty costs one agent.
+func TestReloadOfOneInFifty(t *testing.T) {
+	t.Parallel()
+	agents := newAgentFarm(t, 50)
+	g := newGate(t, agents.file(""))
+	g.ready(t)
+	before := agents.requests()
+	g.edit(t, agents.file(`,"timeoutSeconds":7`), reloaded)
+	after := agents.requests()
+	for i := range after {
+		if asked := after[i] - before[i]; i == 0 && asked != 1 || i != 0 && asked != 0 {
+			t.Errorf("agent %d was asked %d times", i, asked)
+		}
+	}
+}
+
+// agentFarm is many agents on one server.
+type agentFarm struct {
+	agents []*fixtures.Agent
+	base   string
+}
+
+func newAgentFarm(t *testing.T, n int) *agentFarm {
+	t.Helper()
+	mux := http.NewServeMux()
+	s := httptest.NewServer(mux)
+	f := &agentFarm{base: s.URL}
+	for i := range n {
+		at := fmt.Sprintf("/a%d", i)
+		skills := make([]fixtures.Skill, 6)
+		for j := range skills {
+			skills[j] = fixtures.Skill{
+				ID: fmt.Sprintf("skill%d", j), Name: fmt.Sprintf("Skill %d", j), Tags: []string{"test"},
+				Description: fmt.Sprintf("Does what skill %d of agent %d does.", j, i),
+			}
+		}
+		a := fixtures.New(fixtures.Options{Name: fmt.Sprintf("Agent %d", i), BaseURL: s.URL + at, NoDemoSkills: true, Skills: skills})
+		f.agents = append(f.agents, a)
+		mux.Handle(at+"/", http.StripPrefix(at, a))
+	}
+	t.Cleanup(func() {
+		for _, a := range f.agents {
+			a.Close()
+		}
+		s.Close()
+	})
+	return f
+}
+
+// file configures all, the first one with more.
+func (f *agentFarm) file(more string) string {
+	var entries []string
+	for i := range f.agents {
+		entries = append(entries, fmt.Sprintf(`"agent%d":{"url":"%s/a%d"%s}`, i, f.base, i, more))
+		more = ""
+	}
+	return `{"agents":{` + strings.Join(entries, ",") + `}}`
+}
+
+func (f *agentFarm) requests() []int {
+	counts := make([]int, len(f.agents))
+	for i, a := range f.agents {
+		counts[i] = len(a.Requests())
+	}
+	return counts
+}
+
+// A call in flight finishes on the agent that it began with.
+func TestReloadLeavesCallsInFlight(t *testing.T) {
+	t.Parallel()
+	agent := newAgentServer(t, fixtures.Options{})
+	began, release := agent.hold()
+	g := newGate(t, fmt.Sprintf(`{"agents":{"demo":{"url":%q}}}`, agent.url))
+	g.ready(t)
+	answer := make(chan answered, 1)
+	go func() {
+		a, err := g.ask(context.Background(), "tools/call", "a2a_send_message", `"name":"a2a_send_message","arguments":{"text":"hold"}`, "")
+		if err != nil {
+			t.Error(err)
+		}
+		answer <- a
+	}()
+	<-began
+	other := newAgentServer(t, fixtures.Options{Name: "Other"})
+	g.edit(t, fmt.Sprintf(`{"agents":{"demo":{"url":%q}}}`, other.url), reloaded)
+	if name := g.agents(t)["demo"].Name; name != "Other" {
+		t.Errorf("after the reload the agent is %q", name)
+	}
+	g.edit(t, fmt.Sprintf(`{"agents":{"another":{"url":%q}}}`, other.url), reloaded)
+	release()
+	a := <-answer
+	if !strings.Contains(string(a.Result), "let go") || strings.Contains(string(a.Result), `"isError":true`) {
+		t.Errorf("the call ended with %s %+v", a.Result, a.Error)
+	}
+}
+
+// An MCP task goes on over reloads of its agent.
+func TestReloadLeavesTasksRunning(t *testing.T) {
+	t.Parallel()
+	agent := newAgentServer(t, fixtures.Options{})
+	began, release := agent.hold()
+	file := func(header string) string {
+		return fmt.Sprintf(`{"agents":{"demo":{"url":%q,"tasks":"required","headers":{"X-Team":%q}}}}`, agent.url, header)
+	}
+	g := newGate(t, file("a"))
+	g.ready(t)
+	task := g.callWith(t, "a2a_send_message", `{"text":"hold"}`, tasksCapability).TaskID
+	if task == "" {
+		t.Fatal("the call became no task")
+	}
+	<-began
+	status := func() string {
+		a, err := g.ask(t.Context(), "tasks/get", task, fmt.Sprintf(`"taskId":%q`, task), tasksCapability)
+		if err != nil || a.Error != nil {
+			t.Fatalf("tasks/get: %v %+v", err, a.Error)
+		}
+		var d struct {
+			Status string `json:"status"`
+			Result toolResult
+		}
+		if err := json.Unmarshal(a.Result, &d); err != nil {
+			t.Fatal(err)
+		}
+		return d.Status + " " + d.Result.text()
+	}
+	for _, header := range []string{"b", "c"} {
+		g.edit(t, file(header), reloaded)
+		if got := status(); !strings.HasPrefix(got, "working") {
+			t.Fatalf("after a reload the task is %q", got)
+		}
+	}
+	g.edit(t, fmt.Sprintf(`{"agents":{"another":{"url":%q}}}`, agent.url), reloaded)
+	if got := status(); !strings.HasPrefix(got, "working") {
+		t.Fatalf("without its agent the task is %q", got)
+	}
+	release()
+	until(t, "the task ends", func() bool { return !strings.HasPrefix(status(), "working") })
+	if got := status(); !strings.HasPrefix(got, "completed") || !strings.Contains(got, "let go") {
+		t.Errorf("the task ended as %q", got)
+	}
+}
+
+// A broken file changes nothing and says where it is broken.
+func TestReloadOfABrokenFile(t *testing.T) {
+	t.Parallel()
+	agent := newAgentServer(t, fixtures.Options{})
+	good := fmt.Sprintf(`{"agents":{"demo":{"url":%q}}}`, agent.url)
+	g := newGate(t, good)
+	g.ready(t)
+	const kept = `msg="configuration not reloaded, the last good one stays in force"`
+	g.edit(t, "{\n  \"agents\": {\"demo\": {\"ur\": 7}},\n  \"port\": \"x\"\n}", kept)
+	g.logged(t, `agents.json:2:23: agents.demo.ur: `, 1)
+	g.logged(t, `agents.json:3:11: port: `, 1)
+	if state := g.agents(t)["demo"].State; state != "ready" {
+		t.Errorf("with a broken file the agent is %s", state)
+	}
+	if n := len(agent.Requests()); n != 1 {
+		t.Errorf("the agent was asked %d times", n)
+	}
+	page := g.get(t, "/api/status")
+	if !strings.Contains(page, "The configuration file is not in force, the last good one is: ") || !strings.Contains(page, "agents.json:2:23: agents.demo.ur") {
+		t.Errorf("the status does not tell: %s", page)
+	}
+	// A token file that is missing is what the file waits for.
+	g.edit(t, fmt.Sprintf(`{"agents":{"demo":{"url":%q,"auth":{"type":"bearer","token":"${file:token}"}}}}`, agent.url), kept)
+	write(t, filepath.Join(g.dir, "token"), "s3cr3t\n")
+	g.logged(t, reloaded, 1)
+	if page := g.get(t, "/api/status"); strings.Contains(page, "not in force") {
+		t.Errorf("the status still tells of a problem: %s", page)
+	}
+	g.edit(t, good, reloaded)
+	if strings.Contains(g.log.String(), "s3cr3t") {
+		t.Error("the token is in the log")
+	}
+}
+
+// get reads a page of the gateway.
+func (g *gate) get(t *testing.T, path string) string {
+	t.Helper()
+	resp, err := g.client.Get(strings.TrimSuffix(g.url, "/mcp") + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// Tokens in files and certificates are part of the configuration: by content.
+func TestReloadOfWhatTheFileNames(t *testing.T) {
+	t.Parallel()
+	agent := newAgentServer(t, fixtures.Options{BearerToken: "right-token"})
+	dir := t.TempDir()
+	token := filepath.Join(dir, "token")
+	write(t, token, "wrong-token")
+	g := newGate(t, fmt.Sprintf(`{"agents":{"demo":{"url":%q,"auth":{"type":"bearer","token":"${file:%s}"}}}}`, agent.url, token))
+	g.ready(t)
+	if r := g.call(t, "a2a_send_message", `{"text":"echo hi"}`); !r.IsError {
+		t.Fatalf("the wrong token is taken: %s", r.text())
+	}
+	write(t, token+".new", "right-token")
+	rename(t, token+".new", token)
+	g.logged(t, `changed=\[demo\]`, 1)
+	if r := g.call(t, "a2a_send_message", `{"text":"echo hi"}`); r.IsError {
+		t.Errorf("the new token is not used: %s", r.text())
+	}
+}
+
+// Certificates are compared by content, secrets by value.
+func TestRecipes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"cert", "key", "ca"} {
+		write(t, filepath.Join(dir, name), "1")
+	}
+	read := func(text string) (config.Agent, *config.Config) {
+		cfg, err := config.Parse(filepath.Join(dir, "agents.json"), []byte(text), nil, os.ReadFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg.Agents[0], cfg
+	}
+	const file = `{"agents":{"a":{"url":"https://x","auth":{"type":"mtls","certFile":"cert","keyFile":"key","caFile":"ca"}}}}`
+	before := recipeOf(read(file))
+	if !before.equal(recipeOf(read(file))) {
+		t.Error("the same configuration differs")
+	}
+	for _, name := range []string{"cert", "key", "ca"} {
+		write(t, filepath.Join(dir, name), "2")
+		if now := recipeOf(read(file)); before.equal(now) {
+			t.Errorf("another content of %s is no difference", name)
+		}
+		write(t, filepath.Join(dir, name), "1")
+	}
+	for name, other := range map[string]string{
+		"token":  `{"agents":{"a":{"url":"https://x","auth":{"type":"bearer","token":"two"}}}}`,
+		"limits": `{"limits":{"replyBytes":70000},"agents":{"a":{"url":"https://x","auth":{"type":"bearer","token":"one"}}}}`,
+		"header": `{"agents":{"a":{"url":"https://x","auth":{"type":"bearer","token":"one"},"headers":{"X-A":"b"}}}}`,
+	} {
+		const one = `{"agents":{"a":{"url":"https://x","auth":{"type":"bearer","token":"one"}}}}`
+		if recipeOf(read(one)).equal(recipeOf(read(other))) {
+			t.Errorf("another %s is no difference", name)
+		}
+		if !recipeOf(read(other)).equal(recipeOf(read(other))) {
+			t.Errorf("the same %s is a difference", name)
+		}
+	}
+}
+
+// Listeners hear of each real change once, and of nothing else.
+func TestListChangedOncePerRealChange(t *testing.T) {
+	t.Parallel()
+	one, two := newAgentServer(t, fixtures.Options{}), newAgentServer(t, fixtures.Options{Name: "Second"})
+	g := newGate(t, fmt.Sprintf(`{"agents":{"one":{"url":%q}}}`, one.url))
+	g.ready(t)
+	l := g.listen(t)
+	const tools, prompts, resources = "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"
+	await := func(want ...string) {
+		t.Helper()
+		var got []string
+		for range want {
+			got = append(got, l.next(t))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Fatalf("heard %q, want %q", got, want)
+		}
+	}
+	both := func(more string) string {
+		return fmt.Sprintf(`{"agents":{"one":{"url":%q},"two":{"url":%q%s}}}`, one.url, two.url, more)
+	}
+	g.edit(t, both(""), reloaded) // an agent more
+	await(tools, prompts, resources)
+	g.edit(t, both(`,"timeoutSeconds":9`), reloaded)       // nothing that shows
+	g.edit(t, both(`,"headers":{"X-Team":"a"}`), reloaded) // a client more, the same card
+	g.edit(t, both(``), reloaded)                          //
+	g.edit(t, both(`,"expose":["agents"]`), reloaded)      // a tool more
+	await(tools)
+	g.edit(t, both(`,"expose":["agents"],"timeoutSeconds":8`), reloaded) // the tool's agent is replaced, the tool is not
+	two.UpdateSkills(func(list []fixtures.Skill) []fixtures.Skill {      // a changed card
+		return append(list, fixtures.Skill{ID: "fresh", Name: "Fresh", Description: "Is new.", Tags: []string{"x"}})
+	})
+	g.call(t, "a2a_send_message", `{"agent":"two","text":"echo hi"}`) // after which the card is looked at again
+	await(tools, prompts)
+	g.edit(t, fmt.Sprintf(`{"agents":{"one":{"url":%q}}}`, one.url), reloaded) // an agent less
+	await(tools, prompts, resources)
+	if code := g.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if rest := l.rest(); len(rest) != 0 {
+		t.Errorf("heard of more: %v", rest)
+	}
+}
+
+// What needs a restart is named, and stays as it was.
+func TestReloadNamesWhatWaits(t *testing.T) {
+	t.Parallel()
+	agent := newAgentServer(t, fixtures.Options{})
+	file := func(more string) string { return fmt.Sprintf(`{"agents":{"demo":{"url":%q}}%s}`, agent.url, more) }
+	g := newGate(t, file(""))
+	g.ready(t)
+	g.edit(t, file(`,"allowedHosts":["gate.example.com"],"handleTtl":"1h","toolPrefix":"x_","log":{"level":"warn"}`), "take effect after a restart")
+	g.logged(t, `settings="\[allowedHosts handleTtl\]"`, 1)
+	if page := g.get(t, "/api/status"); !strings.Contains(page, "take effect after a restart: allowedHosts, handleTtl") {
+		t.Errorf("the status does not tell: %s", page)
+	}
+	// The log's level is warn now: what comes next is not told.
+	before := g.log.String()
+	write(t, g.file, file(`,"log":{"level":"info"}`))
+	g.logged(t, reloaded, 1)
+	if strings.Count(before, reloaded) > 1 {
+		t.Errorf("logged:\n%s", before)
+	}
+	if page := g.get(t, "/api/status"); strings.Contains(page, "after a restart") {
+		t.Errorf("the status still waits: %s", page)
+	}
+}
+
+// A change that would let everybody in is refused.
+func TestReloadKeepsTheDoorShut(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "agents.json")
+	write(t, path, `{"agents":{"a":{"url":"http://x"}}}`)
+	p := shell{dir: filepath.Dir(path)}.process(nil, io.Discard, io.Discard)
+	running := &config.Config{Path: path, Listen: "0.0.0.0:8931", Auth: config.Inbound{Tokens: make([]config.Token, 1)}}
+	_, err := fileFlags{}.reloading(p, running)()
+	want := path + `: listen "0.0.0.0:8931" can be reached from other machines and no auth is configured; ` +
+		`add auth.tokens or auth.oauth to the file, listen on 127.0.0.1, or say --insecure`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if _, err := (fileFlags{insecure: true}).reloading(p, running)(); err != nil {
+		t.Errorf("with --insecure: %v", err)
+	}
+	running.Listen = "127.0.0.1:8931"
+	if _, err := (fileFlags{}).reloading(p, running)(); err != nil {
+		t.Errorf("on the loopback: %v", err)
+	}
+}
+
+// Every key beside the agents is either taken over or named as waiting.
+func TestEverySettingHasItsPlace(t *testing.T) {
+	t.Parallel()
+	leaves := map[string][]int{}
+	var walk func(typ reflect.Type, at []int, name string)
+	walk = func(typ reflect.Type, at []int, name string) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			index := append(slices.Clone(at), i)
+			if f.Name == "Path" && name == "" || f.Name == "Files" || f.Name == "Agents" && name == "" {
+				continue
+			}
+			if f.Type.Kind() == reflect.Struct && slices.Contains([]string{"Wait", "Limits", "Log"}, f.Name) {
+				walk(f.Type, index, name+f.Name+".")
+				continue
+			}
+			leaves[name+f.Name] = index
+		}
+	}
+	walk(reflect.TypeFor[config.Config](), nil, "")
+	if len(leaves) < 30 {
+		t.Fatalf("only %d settings found", len(leaves))
+	}
+	for name, index := range leaves {
+		var changed config.Config
+		change(t, reflect.ValueOf(&changed).Elem().FieldByIndex(index))
+		var keys []string
+		for _, s := range settings() {
+			if !reflect.DeepEqual(s.value(&changed), s.value(&config.Config{})) {
+				keys = append(keys, s.key)
+			}
+		}
+		if len(keys) != 1 {
+			t.Errorf("a change of %s shows in %q, want one setting", name, keys)
+		}
+	}
+	if len(leaves) != len(settings()) {
+		t.Errorf("%d settings for %d fields: %v", len(settings()), len(leaves), slices.Sorted(maps.Keys(leaves)))
+	}
+}
+
+// change makes a value another than its zero.
+func change(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("changed")
+	case reflect.Int, reflect.Int64:
+		v.SetInt(7)
+	case reflect.Float64:
+		v.SetFloat(7)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() && v.Field(i).Kind() == reflect.String {
+				change(t, v.Field(i))
+				return
+			}
+		}
+		change(t, v.Field(0))
+	default:
+		t.Fatalf("no other value for %s", v.Type())
+	}
+}
+
+// Parts that follow the configuration are told of a change, and their key
+// waits for no restart.
+func TestReloadTellsTheParts(t *testing.T) {
+	t.Parallel()
+	read := func(text string) *config.Config {
+		cfg, err := config.Parse("agents.json", []byte(text), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	log, levels := newLogger(io.Discard, config.Log{Level: config.LevelInfo})
+	g, err := newGateway(t.Context(), read(`{"agents":{"a":{"url":"http://127.0.0.1:1"}}}`), log, levels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents, stop := context.WithCancel(context.Background())
+	if err := g.fleet.start(agents, g.cfg); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		stop()
+		if err := g.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var told []string
+	g.follows["auth"] = func(c *config.Config) { told = append(told, c.Auth.Tokens[0].Name) }
+	next := read(`{"agents":{"a":{"url":"http://127.0.0.1:1"}},"auth":{"tokens":[{"name":"ci","token":"t"}]},"log":{"level":"debug"}}`)
+	r := newReloader(g, func() (*config.Config, error) { return next, nil }, log)
+	r.reload(t.Context())
+	if !slices.Equal(told, []string{"ci"}) || !log.Enabled(t.Context(), slog.LevelDebug) {
+		t.Errorf("told %q, debug %t", told, log.Enabled(t.Context(), slog.LevelDebug))
+	}
+	if s := r.Status(); len(s.Restart) != 0 || s.Problem != "" || time.Since(s.Loaded) > forever {
+		t.Errorf("status %+v", s)
+	}
+}
