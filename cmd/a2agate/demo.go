@@ -41,6 +41,9 @@ func demo(ctx context.Context, p process, listen, agentListen string) error {
 		return err
 	}
 	cfg.Listen = listen
+	if err := debugFromEnv(cfg, p.getenv); err != nil {
+		return err
+	}
 	if err := (fileFlags{}).exposed(cfg.Listen, cfg); err != nil {
 		return err
 	}

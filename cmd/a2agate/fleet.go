@@ -27,8 +27,8 @@ const (
 // fleet runs the configured agents: for each its card, its state and its
 // follower. A new configuration touches only the agents that it changes.
 type fleet struct {
-	log     *slog.Logger
-	observe func(a2a.Exchange)
+	log      *slog.Logger
+	observed *observation
 	// changed is called after a card or a state has changed.
 	changed func()
 	pins    *pins

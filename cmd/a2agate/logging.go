@@ -1,12 +1,11 @@
 package main
 
 import (
-	"context"
+	"fmt"
 	"io"
 	"log/slog"
-	"time"
+	"strconv"
 
-	"a2agate/a2a"
 	"a2agate/config"
 	"a2agate/internal/telemetry"
 )
@@ -28,17 +27,18 @@ func setLevels(levels *telemetry.Levels, cfg config.Log) {
 	levels.SetDebug(cfg.Debug)
 }
 
-// flow logs each call to an agent with the correction that led to it, from
-// debug level 1 on, and tells observe, which may be nil.
-func flow(log *slog.Logger, observe func(a2a.Exchange)) func(a2a.Exchange) {
-	log = telemetry.OfKind(log, telemetry.KindAgents)
-	return func(x a2a.Exchange) {
-		if ctx := context.Background(); log.Enabled(ctx, telemetry.LevelFlow) {
-			log.Log(ctx, telemetry.LevelFlow, "agent call", "agent", x.Alias, "op", x.Op, "version", x.Version, "binding", x.Binding,
-				"status", x.Status, "cause", x.Cause, "fallback", x.Fallback, "retry", x.Retry, "took", x.Duration.Round(time.Millisecond))
-		}
-		if observe != nil {
-			observe(x)
-		}
+// debugFromEnv takes the debug level from A2A_DEBUG_LEVEL, which wins over the
+// file.
+func debugFromEnv(cfg *config.Config, getenv func(string) (string, bool)) error {
+	const name = "A2A_DEBUG_LEVEL"
+	v, _ := getenv(name)
+	if v == "" {
+		return nil
 	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 || n > 5 {
+		return usageError{fmt.Errorf("%s %q is not a number from 0 to 5", name, v)}
+	}
+	cfg.Log.Debug = n
+	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"a2agate/a2a"
 	"a2agate/a2a/credential"
 	"a2agate/config"
-	"a2agate/internal/telemetry"
 )
 
 // speaks are the card extensions that the gateway understands.
@@ -18,16 +17,16 @@ func (f *fleet) newMember(r recipe, before *member) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	tap := telemetry.Tap{Log: telemetry.OfKind(f.log, telemetry.KindAgents)}
-	cfg.Wrap = func(next http.RoundTripper) http.RoundTripper { return tap.Around(r.agent.Alias, next) }
-	cfg.Limits, cfg.Observe = r.limits, flow(f.log, f.observe)
-	cfg.OnChange, cfg.Logger = f.changed, f.log
+	alias := r.agent.Alias
+	cfg.Wrap = func(next http.RoundTripper) http.RoundTripper { return f.observed.around(alias, next) }
+	cfg.Limits, cfg.Start = r.limits, f.observed.start
+	cfg.OnChange, cfg.Logger = f.changed, f.observed.agents
 	agent, err := a2a.NewAgent(cfg)
 	if err != nil {
 		return nil, err
 	}
 	follower := a2a.NewFollower(a2a.FollowerOptions{
-		Alias: r.agent.Alias, Upstream: agent.Upstream, TaskBytes: r.limits.StreamBytes, Logger: f.log,
+		Alias: alias, Upstream: agent.Upstream, TaskBytes: r.limits.StreamBytes, Logger: f.observed.agents, Observe: f.observed.follow(alias),
 	})
 	return &member{recipe: r, agent: agent, follower: follower, shown: newShownAgent(agent, r.agent, f.pins, before)}, nil
 }

@@ -135,8 +135,12 @@ func (r *reloader) reload(ctx context.Context) {
 	if unchanged {
 		return
 	}
+	r.g.observed.metrics.Reload(true)
 	added, changed, removed := config.Changes(before, next)
 	r.log.Info("configuration reloaded", "file", next.Path, "added", added, "changed", changed, "removed", removed)
+	for _, alias := range removed {
+		r.g.observed.metrics.Forget(alias)
+	}
 	if len(restart) > 0 {
 		r.log.Warn("settings that take effect after a restart have changed", "settings", restart)
 	}
@@ -157,6 +161,7 @@ func (r *reloader) refuse(err error) {
 	if known {
 		return
 	}
+	r.g.observed.metrics.Reload(false)
 	if problems == nil {
 		r.log.Error("configuration not reloaded, the last good one stays in force", "problem", problem)
 		return

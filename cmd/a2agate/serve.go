@@ -67,6 +67,11 @@ func serve(ctx context.Context, p process, start startup) error {
 	if err != nil {
 		return err
 	}
+	endTraces, err := g.observed.traceTo(ctx, p.getenv)
+	if err != nil {
+		return errors.Join(err, g.close())
+	}
+	defer endTraces()
 	agents, stopAgents := context.WithCancel(context.WithoutCancel(ctx))
 	ln, err := g.open(agents)
 	if err != nil {
@@ -74,6 +79,8 @@ func serve(ctx context.Context, p process, start startup) error {
 		return errors.Join(err, g.close())
 	}
 	defer ln.Close()
+	again, noMore := hangups() // before anybody can know that it runs
+	defer noMore()
 	url := gatewayURL(ln.Addr(), start.cfg)
 	fmt.Fprintf(p.err, "a2agate %s: listening on %s\n", version, url)
 	var side sync.WaitGroup
@@ -83,8 +90,6 @@ func serve(ctx context.Context, p process, start startup) error {
 			start.extra(p.err, url)
 		}
 	})
-	again, noMore := hangups()
-	defer noMore()
 	side.Go(func() { g.follow(ctx, start.reload, again) })
 	ended := cutOnSecondSignal(ctx, p.err, g)
 	err = g.run(ctx, ln, stopAgents)

@@ -33,6 +33,9 @@ func (f fileFlags) load(p process, args []string) (*config.Config, error) {
 		}
 		cfg.Listen = f.listen
 	}
+	if err := debugFromEnv(cfg, p.getenv); err != nil {
+		return nil, err
+	}
 	return cfg, f.exposed(cfg.Listen, cfg)
 }
 

@@ -60,7 +60,7 @@ func (p *statusPage) add(o *server.Options) error {
 }
 
 // Observe notes a call for the list of recent ones.
-func (p *statusPage) Observe(r tools.CallRecord) {
+func (p *statusPage) Observe(_ context.Context, r tools.CallRecord) {
 	p.calls.Add(r.Principal, web.Call{
 		Tool: r.Tool, Agent: r.Agent, Outcome: r.Outcome,
 		At: time.Now().UTC().Truncate(time.Millisecond), Millis: r.Duration.Milliseconds(),
@@ -200,9 +200,9 @@ func clientBlocks(endpoint string, cfg *config.Config) []web.Client {
 // observers are told of each call, all of them.
 type observers []tools.Observer
 
-func (o observers) Observe(r tools.CallRecord) {
+func (o observers) Observe(ctx context.Context, r tools.CallRecord) {
 	for _, each := range o {
-		each.Observe(r)
+		each.Observe(ctx, r)
 	}
 }
 

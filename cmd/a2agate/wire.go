@@ -25,17 +25,20 @@ import (
 type gateway struct {
 	// cfg is the configuration that the gateway was started with; what of a
 	// later one is in force is the reloader's to know.
-	cfg     *config.Config
-	log     *slog.Logger
-	levels  *telemetry.Levels
-	handles *handles.Table
-	fleet   *fleet
-	pins    *pins
-	tools   *tools.Service
-	tasks   *tasksext.Service
-	server  *server.Server
-	status  *statusPage
-	debug   *debugServer
+	cfg    *config.Config
+	log    *slog.Logger
+	levels *telemetry.Levels
+	// inbound is nil where nobody has to say who they are.
+	inbound  *inbound
+	observed *observation
+	handles  *handles.Table
+	fleet    *fleet
+	pins     *pins
+	tools    *tools.Service
+	tasks    *tasksext.Service
+	server   *server.Server
+	status   *statusPage
+	debug    *debugServer
 	// address is where the gateway listens; set before it serves.
 	address net.Addr
 	// reloads is nil where there is no file to keep to.
@@ -61,11 +64,18 @@ func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger, level
 	if g.pins, err = newPins(pinPath(cfg), log); err != nil {
 		return nil, err
 	}
+	if g.inbound, err = newInbound(cfg, log); err != nil {
+		return nil, err
+	}
+	if g.inbound != nil {
+		g.follows["auth"] = g.inbound.follow
+	}
+	g.observed = newObservation(g)
 	if g.handles, err = openHandles(ctx, cfg, log); err != nil {
 		return nil, err
 	}
 	g.status = newStatusPage(g)
-	g.fleet = &fleet{log: log, pins: g.pins, changed: func() { g.tools.Refresh() }}
+	g.fleet = &fleet{log: log, observed: g.observed, pins: g.pins, changed: func() { g.tools.Refresh() }}
 	g.tasks, err = tasksext.New(tasksext.Options{
 		Handles: g.handles, Follow: g.fleet.follow, Title: g.fleet.title, Logger: log,
 		Present: func(ctx context.Context, e handles.Entry, tool string, s a2a.Snapshot) translate.Result {
@@ -79,6 +89,7 @@ func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger, level
 		return nil, errors.Join(err, g.handles.Close())
 	}
 	options := g.serverOptions()
+	g.observed.edge(&options)
 	if err = g.status.add(&options); err == nil {
 		g.server, err = server.New(options)
 	}
@@ -101,7 +112,7 @@ func (g *gateway) toolOptions(cfg *config.Config, agents []tools.AgentEntry) too
 		Limits: tools.Limits{ResultChars: cfg.Limits.ResultChars, MediaBytes: int(cfg.Limits.MediaBytes), CardBytes: int(cfg.Limits.CardBytes)},
 		Expose: exposures(cfg.Expose), ToolPrefix: cfg.ToolPrefix, ParamHeaders: g.cfg.ParamHeaders,
 		Structured: translate.StructuredPolicy(cfg.StructuredContent), Profiles: profiles, Tasks: g.tasks,
-		Observer: observers{g.status},
+		Observer: observers{g.status, g.observed},
 	}
 }
 
@@ -111,7 +122,7 @@ func (g *gateway) serverOptions() server.Options {
 	for _, p := range cfg.TrustedProxies {
 		proxies = append(proxies, p.String())
 	}
-	return server.Options{
+	options := server.Options{
 		CoreOptions: server.CoreOptions{
 			Caller: g.tools, Catalogues: g.tools, Prompts: g.tools, Resources: g.tools, Completions: g.tools,
 			Tasks: tasks{g.tasks}, Version: version, ParamHeaders: cfg.ParamHeaders, Private: cfg.Auth.Enabled(), Log: g.log,
@@ -125,6 +136,10 @@ func (g *gateway) serverOptions() server.Options {
 		},
 		Pace: server.Pace{FirstByte: cfg.Wait.FirstByte, KeepAlive: cfg.Wait.Progress},
 	}
+	if g.inbound != nil {
+		options.Authenticate, options.WellKnown = g.inbound.authenticate, g.inbound.wellKnown()
+	}
+	return options
 }
 
 // run serves on ln until ctx is done and what is in flight is answered. What

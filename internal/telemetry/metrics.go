@@ -244,11 +244,12 @@ func (m *Metrics) Reload(ok bool) {
 	m.reloads.WithLabelValues(outcome).Inc()
 }
 
-// Forget drops the metrics of an agent that is not configured any more.
+// Forget drops the counts of an agent that is not configured any more. What is
+// still followed of it goes on to be shown, and ends at zero.
 func (m *Metrics) Forget(agent string) {
 	match := prometheus.Labels{"agent": agent}
 	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		m.calls, m.upstream, m.retries, m.fallbacks, m.upTime, m.watches, m.followed, m.streams,
+		m.calls, m.upstream, m.retries, m.fallbacks, m.upTime,
 	} {
 		v.DeletePartialMatch(match)
 	}

@@ -3,8 +3,11 @@ package telemetry
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -240,4 +243,26 @@ func cut(s string, n int) string {
 		return s
 	}
 	return s[:n]
+}
+
+// CauseOf sorts an error of a transport by the words that the metrics have.
+func CauseOf(err error) string {
+	var dns *net.DNSError
+	var op *net.OpError
+	var record tls.RecordHeaderError
+	var verification *tls.CertificateVerificationError
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	case errors.As(err, &dns):
+		return "dns"
+	case errors.As(err, &record), errors.As(err, &verification):
+		return "tls"
+	case errors.As(err, &op) && op.Op == "dial":
+		return "dial"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "timeout"
+	}
+	return "reset"
 }
