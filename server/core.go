@@ -266,6 +266,9 @@ func missingTasks() *translate.Error {
 
 // result makes the message of an admitted request but for its last brace.
 func (c *Core) result(ctx context.Context, req *Request) (msg []byte, session string, f failure) {
+	if methods[req.Method].slow {
+		ctx = a2a.WithTrace(ctx, req.Trace) // for what is asked of agents on the way
+	}
 	switch req.Method {
 	case "tools/call":
 		msg, f = c.callTool(ctx, req)

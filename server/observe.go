@@ -41,7 +41,7 @@ func (x *exchange) trace() a2a.Trace {
 	if x.s.o.Trace != nil {
 		t, x.endTrace = x.s.o.Trace(x.env.Method, t)
 	}
-	if x.env.Method == "tools/call" {
+	if methods[x.env.Method].slow {
 		t.Request = x.ctx.Request.ID()
 	}
 	return t
