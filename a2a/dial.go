@@ -18,13 +18,13 @@ import (
 const (
 	// connBufferBytes is the size of each of a connection's two buffers. Many
 	// connections wait on quiet streams, so memory counts more than speed.
-	connBufferBytes = 4 << 10
+	connBufferBytes = 2 << 10
 	// idleConnections bounds the pool to one agent; net/http's default of two
 	// would make a new connection for nearly every call under load.
-	idleConnections = 64
+	idleConnections = 32
 	// idleTimeout is how long a connection stays in the pool. Client closes
 	// it sooner where the agent announces less.
-	idleTimeout = 90 * time.Second
+	idleTimeout = 30 * time.Second
 	// headerBytes bounds a response's header.
 	headerBytes = 256 << 10
 	// pingAfter and pingTimeout find dead HTTP/2 connections under streams.
@@ -164,9 +164,9 @@ func (p addressPolicy) control(ctx context.Context, network, address string, _ s
 
 // checkLiteral judges a URL whose host is an address, before any proxy.
 func (p addressPolicy) checkLiteral(u *url.URL) error {
-	ip, err := netip.ParseAddr(u.Hostname())
-	if err != nil {
-		return nil //nolint:nilerr // a name: judged when it is dialled
+	ip, ok := addressOf(u.Hostname())
+	if !ok {
+		return nil // a name: judged when it is dialled
 	}
 	o := originOf(u)
 	return p.refusal(o.host, o.port, ip)

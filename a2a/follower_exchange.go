@@ -62,6 +62,7 @@ type exchange struct {
 	watches   int
 	waiters   int
 	hotUntil  time.Time // a reader that comes back until then never left
+	idleSeen  bool      // the stream has been looked at since the last reader left
 	asked     time.Time // when somebody last wanted to know
 	keepUntil time.Time // Keep
 	// cancelBy is until when a cancel waits for the task's id after all have

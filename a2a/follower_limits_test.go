@@ -69,6 +69,48 @@ func TestStreamsAreBounded(t *testing.T) {
 	})
 }
 
+// Of the streams whose readers have gone only a few are kept; a reader that
+// comes back has its stream again.
+func TestIdleStreamsAreBounded(t *testing.T) {
+	following(t, true, func(o *FollowerOptions) { o.IdleStreams = 2 }, func(t *testing.T, a *agentFake, f *Follower) {
+		var held []*Watch
+		for i := range 10 {
+			id := fmt.Sprint("t", i)
+			a.put(id, StateWorking, "")
+			w := joinTask(t, f, id)
+			defer w.Close()
+			held = append(held, w)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			for seq := uint64(0); ctx.Err() == nil; {
+				s, _ := w.Next(ctx, seq)
+				seq = s.Seq
+			}
+			cancel()
+		}
+		time.Sleep(time.Minute)
+		if n := a.openStreams(); n != 2 {
+			t.Errorf("%d streams without a reader, want 2", n)
+		}
+		back := held[0]
+		ctx, cancel := context.WithCancel(t.Context())
+		waited := make(chan struct{})
+		go func() {
+			defer close(waited)
+			_, _ = back.Next(ctx, back.Now().Seq)
+		}()
+		time.Sleep(10 * time.Second)
+		if n := a.openStreams(); n != 2 && n != 3 {
+			t.Errorf("%d streams with one reader, want it among 2 or 3", n)
+		}
+		a.put("t0", StateCompleted, "")
+		<-waited
+		cancel()
+		if !isDone(back.Now()) {
+			t.Errorf("the reader saw %+v", back.Now())
+		}
+	})
+}
+
 // A send beyond the limit takes the place of a stream nobody waits for, else
 // it goes out unary.
 func TestSendNeedsAStream(t *testing.T) {

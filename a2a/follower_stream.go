@@ -124,6 +124,27 @@ func (f *Follower) replaceIdle(s *source, others []*source) bool {
 	return false
 }
 
+// trimIdle closes s, whose task nobody waits for any more, when there are more
+// such streams than are kept.
+func (f *Follower) trimIdle(s *source) {
+	f.mu.Lock()
+	others := make([]*source, 0, len(f.sources))
+	for o := range f.sources {
+		others = append(others, o)
+	}
+	f.mu.Unlock()
+	idle := 0
+	for _, o := range others {
+		if o.x.Load().idleStream(o) {
+			idle++
+		}
+	}
+	if idle > f.o.IdleStreams && s.x.Load().idleStream(s) {
+		s.evicted.Store(true)
+		s.stop()
+	}
+}
+
 func (f *Follower) freeSlot(s *source) {
 	f.mu.Lock()
 	_, there := f.sources[s]

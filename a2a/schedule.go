@@ -13,6 +13,7 @@ const (
 	actNone      action = iota
 	actSettle           // show a settled state, its grace is over
 	actEcho             // show a question taken for an echo
+	actIdle             // its last reader has gone: is the stream worth its place?
 	actDrop             // nobody has come back for it
 	actPoll             // GetTask
 	actSubscribe        // SubscribeToTask
@@ -62,6 +63,9 @@ func (x *exchange) plan(now time.Time) (time.Time, action) {
 		// A subscription may stay without its first snapshot, too.
 		if hot && (x.src.open || !x.src.send) {
 			consider(latest(x.heard, x.lastTry).Add(x.f.o.Silence), actPoll)
+		}
+		if x.waiters == 0 && x.src.open && !x.idleSeen {
+			consider(x.hotUntil, actIdle)
 		}
 		return at, act
 	}
@@ -130,6 +134,10 @@ func (x *exchange) step() {
 		x.settle(now)
 	case actEcho:
 		x.endEcho()
+	case actIdle:
+		x.idleSeen = true
+		s := x.src
+		x.later(func() { x.f.trimIdle(s) })
 	case actDrop:
 		x.dropIfUnused(now)
 		return

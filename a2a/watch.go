@@ -132,7 +132,7 @@ func (w *Watch) lastWord(after uint64, err error) (Snapshot, error) {
 func (x *exchange) waiterComes(now time.Time) {
 	was := x.hot(now)
 	x.waiters++
-	x.asked = now
+	x.asked, x.idleSeen = now, false
 	if !was && !x.gone {
 		x.backoff = min(x.backoff, x.f.o.PollMin)
 		x.replan(now)
