@@ -223,8 +223,8 @@ func (c *Client) event(ctx context.Context, op *operation) (Event, error) {
 // have its events folded.
 func (rt *roundTrip) event(body []byte) (Event, error) {
 	ev, err := rt.decoder().event(body)
-	if errors.Is(err, errNotJSON) && strings.IndexByte(":deir", firstByte(body)) >= 0 {
-		if folded, ferr := rt.foldEvents(body); !errors.Is(ferr, errNotJSON) {
+	if errors.Is(err, errNotJSON) || errors.Is(err, errNotAnswer) {
+		if folded, ferr := rt.foldEvents(body); ferr == nil || isAgentError(ferr) {
 			ev, err = folded, ferr
 		}
 	}
@@ -237,9 +237,23 @@ func (rt *roundTrip) event(body []byte) (Event, error) {
 	return ev, settleEvent(&ev)
 }
 
-// foldEvents reads a unary answer that is an event stream.
+func isAgentError(err error) bool {
+	var e *Error
+	return errors.As(err, &e)
+}
+
+// foldEvents reads a unary answer that is an event stream, or several JSON
+// values in a row or in an array.
 func (rt *roundTrip) foldEvents(body []byte) (Event, error) {
-	events := newSSEEvents(nil, bytes.NewReader(body), len(body)+1)
+	var events frames
+	switch first := firstByte(body); {
+	case strings.IndexByte(":deir", first) >= 0:
+		events = newSSEEvents(nil, bytes.NewReader(body), len(body)+1)
+	case first == '{' || first == '[':
+		events = newJSONFrames(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), eofReader{}, int64(len(body))+1, errAnswerTooLarge)
+	default:
+		return Event{}, errNotJSON
+	}
 	agg := NewAggregate(rt.c.o.Limits.ReplyBytes)
 	for {
 		_, data, err := events.next()

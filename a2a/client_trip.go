@@ -250,12 +250,26 @@ func (rt *roundTrip) redirected() *Error {
 	e := &Error{Cause: CauseHTTP, HTTPStatus: rt.resp.StatusCode, Err: errNotFollowed}
 	to := "another address"
 	if u, err := rt.resp.Location(); err == nil {
+		if at := rt.resp.StatusCode; (at == http.StatusMovedPermanently || at == http.StatusFound) && rt.slashMoved(u) {
+			e.Err = errSlashMoved
+		}
 		u.RawQuery, u.Fragment, u.User = "", "", nil
 		to = plainLine(u.String(), 200)
 	}
 	e.Message = fmt.Sprintf("%s redirects to %s (HTTP %d), which a call does not follow; configure the agent's final url",
 		rt.host, to, e.HTTPStatus)
 	return e
+}
+
+// slashMoved reports whether to is where the request went but for the last
+// slash of its path. Only a JSON-RPC address can be corrected so.
+func (rt *roundTrip) slashMoved(to *url.URL) bool {
+	from, err := url.Parse(rt.req.url)
+	if err != nil {
+		return false
+	}
+	a, b := from.EscapedPath(), to.EscapedPath()
+	return rt.route.Binding == JSONRPC && sameOrigin(from, to) && a != b && strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/")
 }
 
 // readUnary reads the whole body and has it decoded.

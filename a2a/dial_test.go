@@ -44,6 +44,76 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// TestAddressSpellings: an address is known in every spelling that a resolver
+// takes for one, and nothing else is taken for an address.
+func TestAddressSpellings(t *testing.T) {
+	for spelling, want := range map[string]string{
+		"169.254.169.254": "169.254.169.254", "2852039166": "169.254.169.254", "0xa9fea9fe": "169.254.169.254", "0XA9FEA9FE": "169.254.169.254",
+		"025177524776": "169.254.169.254", "0251.0376.0251.0376": "169.254.169.254", "0xa9.0xfe.0xa9.0xfe": "169.254.169.254", "169.16689662": "169.254.169.254",
+		"169.254.43518": "169.254.169.254", "0251.0xfe.43518": "169.254.169.254", "169.254.169.254.": "169.254.169.254", "127.1": "127.0.0.1", "0": "0.0.0.0",
+		"2130706433": "127.0.0.1", "0x7f.1": "127.0.0.1", "0x": "0.0.0.0", "0xabcdef01": "171.205.239.1", "[": "", "": "", ".": "", "1.2.3.4.5": "", "256.1.1.1": "", "1.2.3.256": "",
+		"4294967296": "", "1.16777216": "", "1.2.65536": "", "08.1.1.1": "", "0b1.1.1.1": "", "1_0.1": "", "+1.1": "", "a.b": "", "1.a": "", "0xg": "", "::1": "::1", "fe80::1%eth0": "fe80::1%eth0",
+	} {
+		got, ok := addressOf(spelling)
+		if ok != (want != "") || ok && got.String() != want {
+			t.Errorf("%q is %v (%v), want %q", spelling, got, ok, want)
+		}
+	}
+}
+
+// TestMetadataInAnySpelling: neither configured loosely, nor redirected to, nor
+// advertised, nor behind a proxy is a metadata or link-local address called.
+func TestMetadataInAnySpelling(t *testing.T) {
+	hosts := []string{
+		"169.254.169.254", "2852039166", "0xa9fea9fe", "0xA9.0xFE.0xA9.0xFE", "0251.0376.0251.0376", "0251.254.43518", "169.16689662",
+		"[::ffff:169.254.169.254]", "[::ffff:a9fe:a9fe]", "[::169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::a9fe:a9fe]", "[2002:a9fe:a9fe::1]", "[::ffff:0:a9fe:a9fe]",
+		"[2001:0:808:808::5601:5601]", "[fd00:ec2::254]", "[fd00:ec2::254%25lo]", "[fd20:ce::254]", "100.100.100.200", "1684300104", "168.63.129.16", "192.0.0.192",
+		"[fe80::1]", "[fe80::1%25lo]", "[fe80::1%25eth0]", "[::ffff:169.254.7.7]", "169.254.1799",
+	}
+	asked := make(chan string, 100)
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.RequestURI }))
+	defer proxy.Close()
+	through, _ := url.Parse(proxy.URL)
+	home := newCardServer(t)
+	for _, host := range hosts {
+		target := "http://" + host + "/latest/meta-data"
+		home.on(current, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", target)
+			w.WriteHeader(http.StatusFound)
+		})
+		a := newAgent(t, AgentConfig{URL: home.URL})
+		_, _ = a.FetchCard(t.Context())
+		if got := a.Status(); got.State != AgentBlockedOrigin || !strings.Contains(got.Reason, "which is not called") {
+			t.Errorf("redirected to %s: %s: %s", host, got.State, got.Reason)
+		}
+		configured, _ := url.Parse("http://agent.invalid/")
+		transport, err := NewTransport(TransportPolicy{Configured: configured, Proxy: through})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := transport.RoundTrip(req)
+		var coded *Error
+		if !errors.As(err, &coded) || coded.Cause != CauseUnavailable || !coded.Unsent {
+			t.Errorf("behind a proxy, %s: %v %v", host, resp, err)
+		}
+		transport.CloseIdleConnections()
+		for _, policy := range []URLPolicy{PolicyAuto, PolicyCard} {
+			for _, in := range chooseInterfaces(oneInterface(target), testRules(t, "http://agents.internal:8080/", policy)).usable {
+				if u, _ := url.Parse(in.URL); u.Hostname() != "agents.internal" {
+					t.Errorf("advertised %s: %+v is called", host, in)
+				}
+			}
+		}
+	}
+	if len(asked) != 0 {
+		t.Errorf("the proxy was asked for %s", <-asked)
+	}
+}
+
 // TestAddressPolicy has who may be dialled from where (checklist 64).
 func TestAddressPolicy(t *testing.T) {
 	hosts := filepath.Join(t.TempDir(), "hosts")

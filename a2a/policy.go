@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -46,10 +47,48 @@ func defaultPort(scheme string) string {
 
 func canonicalHost(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if ip, err := netip.ParseAddr(host); err == nil {
+	if ip, ok := addressOf(host); ok {
 		return ip.Unmap().String()
 	}
 	return host
+}
+
+// addressOf reads a host that is an IP address, in any spelling that a resolver
+// takes for one: the C library reads 2852039166, 0xa9fea9fe and 0251.0376.43518
+// as 169.254.169.254 (inet_aton; WHATWG URL, IPv4 parser).
+func addressOf(host string) (netip.Addr, bool) {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip, true
+	}
+	parts := strings.Split(strings.TrimSuffix(host, "."), ".")
+	if len(parts) > 4 {
+		return netip.Addr{}, false
+	}
+	var sum uint64
+	for i, part := range parts {
+		n, err := numberInC(part)
+		last := i == len(parts)-1
+		if err != nil || !last && n > 255 || last && n >= 1<<(8*(5-len(parts))) {
+			return netip.Addr{}, false
+		}
+		if last {
+			sum |= n
+		} else {
+			sum |= n << (8 * (3 - i))
+		}
+	}
+	return netip.AddrFrom4([4]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}), true
+}
+
+// numberInC reads a decimal, octal (0…) or hexadecimal (0x…) number.
+func numberInC(s string) (uint64, error) {
+	switch {
+	case strings.HasPrefix(s, "0x"), strings.HasPrefix(s, "0X"):
+		return strconv.ParseUint("0"+s[2:], 16, 32)
+	case len(s) > 1 && s[0] == '0':
+		return strconv.ParseUint(s[1:], 8, 32)
+	}
+	return strconv.ParseUint(s, 10, 32)
 }
 
 // same reports whether two origins are one agent's. The names of this
@@ -83,21 +122,21 @@ func isLoopbackHost(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
+	ip, ok := addressOf(host)
+	return ok && ip.Unmap().IsLoopback()
 }
 
 func isUnspecifiedHost(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsUnspecified()
+	ip, ok := addressOf(host)
+	return ok && ip.Unmap().IsUnspecified()
 }
 
 // isPrivateHost reports whether a host is a literal private or link-local
 // address. Names are not resolved for it: what a name points to is the dial
 // policy's matter.
 func isPrivateHost(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
+	ip, ok := addressOf(host)
+	if !ok {
 		return false
 	}
 	c := classify(ip)

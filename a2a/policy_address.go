@@ -170,8 +170,7 @@ func (p addressPolicy) check(host, port string, ip netip.Addr) error {
 	class := classify(ip)
 	listed := p.allow.lists(name, port)
 	trusted := listed || name == p.configured
-	_, parseErr := netip.ParseAddr(name)
-	literal := parseErr == nil
+	_, literal := addressOf(name)
 	refuse := func(remedy string) error {
 		return &BlockedAddressError{Host: host, Addr: ip.Unmap(), class: class, remedy: remedy}
 	}

@@ -106,25 +106,23 @@ func agentBase(cardURL string) string {
 // URL as written is the second try.
 func stripOperation(raw string, s spoken, rules interfaceRules) []string {
 	base, path, query := splitURL(raw)
-	if strings.HasSuffix(path, wellKnownCard) || strings.HasSuffix(path, wellKnownLegacyCard) ||
+	trimmed := strings.TrimRight(path, "/")
+	if strings.HasSuffix(trimmed, wellKnownCard) || strings.HasSuffix(trimmed, wellKnownLegacyCard) ||
 		(raw == rules.fetched.String() && strings.HasSuffix(strings.ToLower(path), ".json")) {
-		return []string{agentBase(raw)}
+		return []string{agentBase(base + trimmed + query)}
 	}
-	for _, operation := range []string{"/message:send", "/message:stream"} {
-		rest, ok := strings.CutSuffix(path, operation)
-		if !ok {
-			continue
-		}
-		if s.version == V03 {
-			rest = strings.TrimSuffix(rest, "/v1")
-		}
-		stripped := base + or(rest, "/") + query
-		if s.binding == REST {
-			return []string{stripped}
-		}
-		return []string{stripped, raw}
+	rest := trimOperation(trimmed)
+	if rest == trimmed {
+		return []string{raw}
 	}
-	return []string{raw}
+	if s.version == V03 {
+		rest = strings.TrimSuffix(rest, "/v1")
+	}
+	stripped := base + or(rest, "/") + query
+	if s.binding == REST {
+		return []string{stripped}
+	}
+	return []string{stripped, raw}
 }
 
 // apply is the url policy (reference: sloppy agents in the wild): it returns

@@ -18,7 +18,8 @@ var (
 // operationPaths are the REST paths that cards wrongly give as the interface's
 // address; the operation is put behind the address without them.
 var operationPaths = []string{
-	"/message:send", "/message:stream", "/.well-known/agent-card.json", "/.well-known/agent.json",
+	"/message:send", "/message:stream", "/message%3Asend", "/message%3Astream",
+	"/extendedAgentCard", "/v1/card", wellKnownCard, wellKnownLegacyCard,
 }
 
 // restRequest builds the REST request of an operation (specification 1.0.1,
@@ -118,8 +119,8 @@ func (r *route) restURL(path, query string) string {
 // trimOperation drops an operation's path from the end of an address.
 func trimOperation(base string) string {
 	for _, p := range operationPaths {
-		if cut, ok := strings.CutSuffix(base, p); ok {
-			return strings.TrimRight(cut, "/")
+		if len(base) >= len(p) && strings.EqualFold(base[len(base)-len(p):], p) {
+			return strings.TrimRight(base[:len(base)-len(p)], "/")
 		}
 	}
 	return base

@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -147,7 +148,7 @@ func (c *Client) fresh(r route, op *operation) bool {
 // correctable reports whether an error that the agent answered with is about
 // the request's form rather than about the request.
 func (c *Client) correctable(r route, op *operation, e *Error) bool {
-	return c.otherVersion(r, op, e) || wrongType(r, e)
+	return c.otherVersion(r, op, e) || wrongType(r, e) || op.kind == opSubscribe && noRoute(e) && c.subscribeFix(r) != nil
 }
 
 // corrections returns the routes to try next after e, best first, and whether
@@ -158,13 +159,44 @@ func (c *Client) corrections(r route, op *operation, e *Error) (fixes []candidat
 		r.PlainJSON = true
 		return []candidate{{r, "content_type"}}, false
 	case c.otherVersion(r, op, e):
-		return append(c.listed(r), candidate{otherVersion(r), "version"}), true
+		if e.Code == rpcMethodNotFound && r.Binding == REST {
+			fixes = c.pathFixes(r, op, e) // no such operation is no such path there
+		}
+		return append(append(fixes, c.listed(r)...), candidate{otherVersion(r), "version"}), true
 	case e.Unsent && (e.Cause == CauseDial || e.Cause == CauseDNS || e.Cause == CauseTLS):
 		return c.fallbacks(r, true), true
-	case notHere(e) && c.fresh(r, op):
+	case errors.Is(e.Err, errSlashMoved):
+		return []candidate{{toggleSlash(r), "slash"}}, false
+	case (notHere(e) || e.HTTPStatus == http.StatusBadRequest && bare(e) && c.doubtful(r)) && c.fresh(r, op):
 		return append(c.pathFixes(r, op, e), c.fallbacks(r, false)...), true
+	case op.kind == opSubscribe && noRoute(e):
+		return c.subscribeFix(r), false
 	}
 	return nil, false
+}
+
+// subscribeFix is the other method to subscribe by over REST: a read, which
+// cannot do harm.
+func (c *Client) subscribeFix(r route) (fixes []candidate) {
+	if r.Binding == REST && !r.SubscribeGET {
+		r.SubscribeGET = true
+		fixes = []candidate{{r, "subscribe_get"}}
+	}
+	return fixes
+}
+
+// doubtful reports whether the card's address for r may not be meant: it ends
+// in the path of an operation or of the card.
+func (c *Client) doubtful(r route) bool {
+	for _, in := range c.o.Interfaces {
+		base, _, _ := strings.Cut(in.URL, "?")
+		own, _, _ := strings.Cut(r.URL, "?")
+		base, own = strings.TrimRight(base, "/"), strings.TrimRight(own, "/")
+		if bare := trimOperation(base); bare != base && (base == own || bare == own) {
+			return true
+		}
+	}
+	return false
 }
 
 // listed are the interfaces that the card has in the other version: better
@@ -181,12 +213,10 @@ func (c *Client) listed(r route) (fixes []candidate) {
 // pathFixes are the other paths that an interface may mean.
 func (c *Client) pathFixes(r route, op *operation, e *Error) (fixes []candidate) {
 	if r.Binding == REST {
-		if op.kind == opSubscribe && !r.SubscribeGET {
-			get := r
-			get.SubscribeGET = true
-			fixes = append(fixes, candidate{get, "subscribe_get"})
+		if op.kind == opSubscribe {
+			fixes = c.subscribeFix(r)
 		}
-		if e.HTTPStatus == http.StatusNotFound && !r.FlipV1 {
+		if noRoute(e) && !r.FlipV1 {
 			r.FlipV1 = true
 			fixes = append(fixes, candidate{r, "path"})
 		}
@@ -196,18 +226,26 @@ func (c *Client) pathFixes(r route, op *operation, e *Error) (fixes []candidate)
 	if has {
 		query = "?" + query
 	}
-	if bare := trimOperation(strings.TrimRight(base, "/")); bare != strings.TrimRight(base, "/") {
+	if whole := strings.TrimRight(base, "/"); trimOperation(whole) != whole {
 		cut := r
-		cut.URL = bare + query
+		cut.URL = trimOperation(whole) + query
 		fixes = append(fixes, candidate{cut, "path"})
 	}
-	slash := r
-	if cut, ok := strings.CutSuffix(base, "/"); ok {
-		slash.URL = cut + query
-	} else {
-		slash.URL = base + "/" + query
+	return append(fixes, candidate{toggleSlash(r), "slash"})
+}
+
+// toggleSlash is the route whose address ends in a slash where r's does not.
+func toggleSlash(r route) route {
+	base, query, has := strings.Cut(r.URL, "?")
+	if has {
+		query = "?" + query
 	}
-	return append(fixes, candidate{slash, "slash"})
+	if cut, ok := strings.CutSuffix(base, "/"); ok {
+		r.URL = cut + query
+	} else {
+		r.URL = base + "/" + query
+	}
+	return r
 }
 
 // fallbacks are the same interface at the configured address: with the
@@ -245,7 +283,7 @@ func (c *Client) otherVersion(r route, op *operation, e *Error) bool {
 	case e.Code == CodeVersionNotSupported:
 		// 0.3 has not assigned the code, and some of its agents mean a refused
 		// credential by it.
-		return r.Version == V10 || names
+		return r.Version == V10 || strings.Contains(strings.ToLower(e.Message), "version")
 	case e.Code == rpcMethodNotFound:
 		return c.fresh(r, op)
 	case e.Code == rpcInvalidRequest, e.HTTPStatus == http.StatusBadRequest && (e.Code == 0 || e.Code == rpcInvalidParams):
@@ -282,8 +320,17 @@ func wrongType(r route, e *Error) bool {
 // notHere reports whether an answer says that nothing is at this path. An A2A
 // error with the same status comes from an agent that is.
 func notHere(e *Error) bool {
-	return (e.HTTPStatus == http.StatusNotFound || e.HTTPStatus == http.StatusMethodNotAllowed) && e.Code == 0 && e.Reason == ""
+	return (e.HTTPStatus == http.StatusNotFound || e.HTTPStatus == http.StatusMethodNotAllowed) && bare(e)
 }
+
+// noRoute is notHere for REST, where an A2A error may say it too: the agent's
+// router answers, not the operation.
+func noRoute(e *Error) bool {
+	return notHere(e) || e.Code == rpcMethodNotFound
+}
+
+// bare reports whether an answer carries no A2A error.
+func bare(e *Error) bool { return e.Code == 0 && e.Reason == "" }
 
 // nothingThere reports whether an agent says in its own words that it has no
 // such operation at this path: of a guessed path that is no more than notHere.

@@ -279,21 +279,38 @@ func (l *lineFrames) next() (string, []byte, error) {
 }
 
 // jsonFrames reads JSON values that follow one another: one whole answer, or
-// several under a type that does not say so.
+// several under a type that does not say so, in a row or as one array.
 type jsonFrames struct {
 	dec *json.Decoder
 	cap *cappedReader
+	// list says that the values are the elements of an array, inside that it
+	// has been entered.
+	list, inside bool
 }
 
 func newJSONFrames(head []byte, src io.Reader, max int64, over error) *jsonFrames {
 	c := &cappedReader{r: io.MultiReader(bytes.NewReader(head), src), max: max, left: max, over: over}
-	return &jsonFrames{dec: json.NewDecoder(c), cap: c}
+	return &jsonFrames{dec: json.NewDecoder(c), cap: c, list: firstByte(head) == '['}
 }
 
 func (j *jsonFrames) next() (string, []byte, error) {
 	j.cap.left = j.cap.max
 	var raw json.RawMessage
-	err := j.dec.Decode(&raw)
+	var err error
+	if j.list && !j.inside {
+		_, err = j.dec.Token()
+		j.inside = err == nil
+	}
+	if j.inside && !j.dec.More() {
+		if _, err = j.dec.Token(); err == nil {
+			return "", nil, io.EOF
+		} else if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+	}
+	if err == nil {
+		err = j.dec.Decode(&raw)
+	}
 	var syntax *json.SyntaxError
 	switch {
 	case err == nil:

@@ -200,10 +200,11 @@ func reasonName(s string) string {
 // task says that the request named a task, so that a gRPC NOT_FOUND is about it.
 func errorFromHTTP(resp *http.Response, body []byte, task bool, now time.Time) *Error {
 	e := &Error{Cause: CauseHTTP}
+	body = firstEvent(body)
 	if raw, b := splitErrorBody(body); b != nil {
 		e.Cause = CauseAgent
 		b.fill(e)
-		b.mapStatus(e, task)
+		b.mapStatus(e, task, resp.StatusCode)
 		if e.Code == 0 && e.Reason == "" {
 			e.Cause = CauseHTTP
 		}
@@ -228,6 +229,20 @@ func errorFromHTTP(resp *http.Response, body []byte, task bool, now time.Time) *
 	return e
 }
 
+// firstEvent is the data of the event that a body begins with, for agents that
+// refuse a stream by an error event and a status; any other body is returned
+// as it is.
+func firstEvent(body []byte) []byte {
+	if first := firstByte(body); first == 0 || strings.IndexByte(":deir", first) < 0 {
+		return body
+	}
+	_, data, err := newSSEEvents(nil, bytes.NewReader(body), len(body)+1).next()
+	if err != nil || firstByte(data) != '{' {
+		return body
+	}
+	return bytes.Clone(data)
+}
+
 // splitErrorBody finds the error object of a body: under error, as JSON-RPC and
 // google.rpc.Status have it, or the body itself.
 func splitErrorBody(body []byte) (json.RawMessage, *errorBody) {
@@ -249,7 +264,9 @@ func splitErrorBody(body []byte) (json.RawMessage, *errorBody) {
 }
 
 // mapStatus derives the A2A code from the gRPC status where no reason names it.
-func (b *errorBody) mapStatus(e *Error, task bool) {
+// UNIMPLEMENTED is an operation that the agent refuses, or one that it has no
+// route for, which the HTTP status tells apart (specification 1.0.0 and 1.0.1, 5.4).
+func (b *errorBody) mapStatus(e *Error, task bool, http int) {
 	if e.Code != 0 {
 		return
 	}
@@ -260,6 +277,8 @@ func (b *errorBody) mapStatus(e *Error, task bool) {
 	switch {
 	case (status == "NOT_FOUND" || grpc == "5") && task && !strings.EqualFold(e.Message, "not found"):
 		e.Code = CodeTaskNotFound
+	case (status == "UNIMPLEMENTED" || grpc == "12") && (http == 404 || http == 405 || http == 501):
+		e.Code = rpcMethodNotFound
 	case status == "UNIMPLEMENTED" || grpc == "12":
 		e.Code = CodeUnsupportedOperation
 	case status == "INVALID_ARGUMENT" || grpc == "3":

@@ -22,6 +22,9 @@ var (
 	errUnaryTimeout  = errors.New("no answer in time")
 	errClosed        = errors.New("closed by the caller")
 	errNotFollowed   = errors.New("redirect not followed")
+	// errSlashMoved is a redirect to the same address with or without its last
+	// slash, which a router sends before anybody has seen the request.
+	errSlashMoved = errors.New("redirect that adds or drops a slash")
 )
 
 // trip is what is known of one request when it fails.
