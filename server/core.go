@@ -344,6 +344,7 @@ func (c *Core) call(req *Request, name string) (tools.Call, failure) {
 		return call, malformed("tools/call: params.arguments must be an object")
 	}
 	if !req.Revision.Modern() {
+		call.Client.MidCallOnly = true
 		return call, failure{}
 	}
 	if r := req.P.InputResponses; r != nil {

@@ -96,6 +96,9 @@ func (x *exchange) question(ctx context.Context, s a2a.Snapshot) (out translate.
 			return x.afterAsking(ctx, s, problem), false
 		}
 	}
+	if inv.call.Client.MidCallOnly {
+		return x.afterAsking(ctx, s, "the question could not be put to the user"), false
+	}
 	x.recall(tctx, s, task)
 	return x.askLater(tctx, s, openQuestion{Asks: asks}), false
 }

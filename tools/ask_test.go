@@ -369,6 +369,27 @@ func TestMidCallWithoutAnAnswer(t *testing.T) {
 	})
 }
 
+// A legacy client that declares elicitation and then cannot be asked after all
+// (its revision has no words for the form, its session is gone, it answers
+// with an error) gets the envelope: InputRequired does not exist for it.
+func TestMidCallOnly(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		g := oneAgent(t, nil)
+		legacy := func(c *Call) { c.Client = ClientCapabilities{ElicitForm: true, MidCallOnly: true} }
+		for _, s := range []Sink{&sink{}, nil} {
+			out := g.callWith(t.Context(), s, ToolSend, `{"text":"ask size"}`, legacy)
+			if out.InputRequired != nil {
+				t.Fatalf("asked for a retry: %+v", out)
+			}
+			got := g.seen(out)
+			wantEqual(t, "status", got.str("status"), "input_required")
+			wantText(t, got.str("note"), "the question could not be put to the user")
+			answered := g.seen(g.call(ToolSend, `{"taskHandle":"`+got.str("taskHandle")+`","text":"large"}`, nil))
+			wantEqual(t, "answer", answered.first, "size = large")
+		}
+	})
+}
+
 func TestCallerGoesWhileAsked(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		g := oneAgent(t, nil)

@@ -42,6 +42,9 @@ type ClientCapabilities struct {
 	ElicitURL  bool
 	// Tasks is the tasks extension; always false on a legacy wire.
 	Tasks bool
+	// MidCallOnly is set on legacy wires: a client can be asked in mid-call,
+	// by the Sink, and knows no InputRequired.
+	MidCallOnly bool
 }
 
 // Sink takes what a running call has to say before it ends. Its methods are
