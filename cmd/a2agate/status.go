@@ -36,6 +36,8 @@ type statusPage struct {
 	started time.Time
 	// clients makes the blocks to copy for an endpoint.
 	clients func(endpoint string) []web.Client
+	// every is how often a page asks for news, 0 for the usual.
+	every time.Duration
 }
 
 func newStatusPage(g *gateway) *statusPage {
@@ -47,7 +49,7 @@ func newStatusPage(g *gateway) *statusPage {
 
 // add puts the page on the paths of the edge.
 func (p *statusPage) add(o *server.Options) error {
-	pages, err := web.New(web.Options{Version: version, Status: p.status})
+	pages, err := web.New(web.Options{Version: version, Status: p.status, Every: p.every})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 )
 
 //go:embed assets
@@ -31,6 +32,8 @@ type Options struct {
 	// Status returns what the sender of a request may see. It is called
 	// concurrently, once a request, and must not wait for an agent.
 	Status func(*http.Request) Status
+	// Every is how often an open page asks for news (3 s).
+	Every time.Duration
 }
 
 // Pages are the handlers of the status page. They may be called concurrently.
@@ -50,6 +53,9 @@ type asset struct {
 
 // New reads what is embedded. An error means that the program was built wrong.
 func New(o Options) (*Pages, error) {
+	if o.Every <= 0 {
+		o.Every = 3 * time.Second
+	}
 	p := &Pages{o: o, files: map[string]asset{}}
 	entries, err := assets.ReadDir("assets")
 	if err != nil {
@@ -117,7 +123,7 @@ func (p *Pages) Page() http.Handler {
 		if !begin(w, r, "text/html; charset=utf-8", tag, true) {
 			return
 		}
-		p.render(w, r, http.StatusOK, p.page, pageData{Status: s, ETag: tag})
+		p.render(w, r, http.StatusOK, p.page, pageData{Status: s, ETag: tag, Every: p.o.Every.Milliseconds()})
 	})
 }
 

@@ -14,6 +14,8 @@ import (
 type pageData struct {
 	Status
 	ETag string
+	// Every is in milliseconds.
+	Every int64
 }
 
 // Ready is the number of agents that can be called.
@@ -25,6 +27,11 @@ func (p pageData) Ready() int {
 		}
 	}
 	return n
+}
+
+// Detailed reports whether there is more to show of an agent than its state.
+func (a Agent) Detailed() bool {
+	return len(a.Skills)+len(a.Notes) > 0 || a.URL != "" || a.CardURL != "" || a.Documentation != ""
 }
 
 // functions are those of the templates. Each returns plain text: html/template

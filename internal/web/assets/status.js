@@ -4,7 +4,7 @@
 
 import { TryIt } from './tryit.js';
 
-const every = 3000; // ms between two looks
+const every = Number(document.body.dataset.every) || 3000; // ms between two looks
 const patience = 10000; // ms that one look may take
 const slow = 10000; // ms between two looks while the gateway does not answer
 const tokenKey = 'a2agate.token';

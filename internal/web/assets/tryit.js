@@ -127,7 +127,7 @@ export class TryIt {
     if (!args) return;
     this.#begin(tool);
     const started = performance.now();
-    const took = () => `${((performance.now() - started) / 1000).toFixed(1)} s`;
+    const took = () => durationWords(performance.now() - started);
     try {
       const result = await call({
         endpoint: this.#session.endpoint,
@@ -199,6 +199,8 @@ export class TryIt {
     field('continue').hidden = true;
   }
 }
+
+const durationWords = (millis) => (millis < 1000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`);
 
 // inputsOf are the fields for a schema: one for each property, or one for the
 // whole where it names none. first says which are shown at once.
