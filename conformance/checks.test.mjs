@@ -72,7 +72,8 @@ describe('unused', () => {
 describe('state', () => {
   for (const [seen, want] of [
     [{ a: 'SUCCESS', b: 'FAILURE', c: 'WARNING' }, 'fail'], [{ a: 'SUCCESS', b: 'WARNING', c: 'SKIPPED' }, 'warn'],
-    [{ a: 'SUCCESS', b: 'SKIPPED' }, 'pass'], [{ a: 'SKIPPED', b: 'INFO' }, 'skip'], [{ a: 'INFO' }, 'skip'],
+    [{ a: 'SUCCESS', b: 'SKIPPED' }, 'pass'], [{ a: 'SKIPPED', 'wire-schema-valid': 'SUCCESS' }, 'skip'],
+    [{ a: 'SKIPPED', 'wire-schema-valid': 'FAILURE' }, 'fail'], [{ 'wire-schema-valid': 'SUCCESS' }, 'pass'], [{ a: 'SKIPPED', b: 'INFO' }, 'skip'], [{ a: 'INFO' }, 'skip'],
   ]) {
     test(`${JSON.stringify(seen)} is ${want}`, () => assert.equal(state(run({ s: seen }).get('s')), want));
   }

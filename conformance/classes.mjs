@@ -31,11 +31,12 @@ const scenarios = {
   ],
   C: [
     'completion-complete', 'caching', 'resources-list', 'sep-2164-resource-not-found', 'prompts-list', 'prompts-get-simple', 'prompts-get-with-args',
+    'input-required-result-non-tool-request',
     'sep-2640-skills-directory', 'sep-2640-skills-enumeration', 'sep-2640-skills-manifest',
   ],
   N: [
     'resources-read-text', 'resources-read-binary', 'resources-templates-read', 'resources-subscribe', 'resources-unsubscribe',
-    'prompts-get-embedded-resource', 'prompts-get-with-image', 'input-required-result-non-tool-request',
+    'prompts-get-embedded-resource', 'prompts-get-with-image',
     'tools-call-sampling', 'tools-call-with-logging', 'logging-set-level',
     'input-required-result-basic-sampling', 'input-required-result-basic-list-roots',
     'input-required-result-multiple-input-requests', 'input-required-result-capability-check',

@@ -117,6 +117,12 @@ try {
     await check(`inspector --cli, ${era}`, () => inspect(direct, era, agent));
     columns.push({ label: `inspector --cli, ${era}`, agents: { [agent]: !failures.includes(`inspector --cli, ${era}`) } });
   }
+  await check('@modelcontextprotocol/client hears of a changed file', async () => {
+    const url = await startGateway('gateway-reload', { first: { url: agents['fixture-1.0-rpc'] } });
+    const { code, out } = await run(node, ['clients/reload.mjs', url, join(results, 'gateway-reload.json')], { within: 60_000 });
+    assert.equal(code, 0, out.trim().slice(-3000));
+    return out.trim().split('\n').at(-1);
+  });
   // The same turns once more, written down on their way to the agents.
   const written = columns.length;
   await client('@modelcontextprotocol/client, recorded', node, ['clients/modern.mjs', recorded], aliases);

@@ -42,6 +42,7 @@ func printBanner(ctx context.Context, w io.Writer, f *fleet, url string, cfg *co
 	if ctx.Err() != nil {
 		return
 	}
+	f.changed() // the tools of an agent that is shown as ready are listed by then
 	fmt.Fprintln(w, "\nagents")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, m := range f.list() {

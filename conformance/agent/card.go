@@ -14,6 +14,9 @@ func promptSkills() []skill {
 			input: `{"type":"object","properties":{"arg1":{"type":"string","description":"First test argument"},` +
 				`"arg2":{"type":"string","description":"Second test argument"}},"required":["arg1","arg2"]}`,
 			play: echoArguments},
+		{id: "test_input_required_result_prompt", about: "A prompt that cannot be made without its argument.",
+			input: `{"type":"object","properties":{"context":{"type":"string","description":"What context should the prompt use?"}},"required":["context"]}`,
+			play:  echoArguments},
 	}
 }
 
