@@ -192,11 +192,11 @@ func (w *world) tasks(ctx context.Context, out io.Writer, base holding) error {
 		return first
 	}
 	client.CloseIdleConnections()
-	full, err := w.rest(ctx)
+	early, err := w.processor(quiet)
 	if err != nil {
 		return err
 	}
-	early, err := w.processor(quiet)
+	full, err := w.rest(ctx)
 	if err != nil {
 		return err
 	}
