@@ -111,6 +111,9 @@ try {
   await client('@modelcontextprotocol/client, 2026-07-28', node, ['clients/modern.mjs', direct], aliases);
   await client('@modelcontextprotocol/sdk 1.x, 2025-11-25', node, ['clients/legacy.mjs', direct], aliases);
   await client('mcp-go, 2025-11-25', peer('client'), [direct], aliases);
+  for (const era of ['legacy', 'modern']) {
+    await client(`stdio, ${era}`, node, ['clients/stdio.mjs', era, gateway, join(results, 'gateway-interop.json')], aliases.filter((a) => a.startsWith('fixture')));
+  }
   await client('ext-tasks, 2026-07-28', node, ['clients/tasks.mjs', recorded], aliases.filter((a) => a.startsWith('fixture')));
   for (const era of ['modern', 'legacy']) {
     const agent = aliases.find((a) => a.startsWith('fixture'));
