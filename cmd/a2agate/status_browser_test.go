@@ -169,7 +169,7 @@ func quick(p *statusPage, _ *server.Options) { p.every = 100 * time.Millisecond 
 
 const isLive = `document.getElementById('connection')?.textContent === 'Live'`
 
-// outcome is the state of a call of the form that is over.
+// isOver: the call of the form is over.
 const isOver = `document.getElementById('stop').hidden && !document.getElementById('outcome').hidden`
 
 func TestStatusPageInChromium(t *testing.T) {
@@ -201,6 +201,9 @@ func TestStatusPageInChromium(t *testing.T) {
 	t.Run("works by keyboard alone", func(t *testing.T) { keyboardAlone(t, chrome, w) })
 	t.Run("rests while nobody looks", func(t *testing.T) { restsWhileHidden(t, chrome, w) })
 	t.Run("fits every screen", func(t *testing.T) { fitsEveryScreen(t, chrome, w) })
+	t.Run("lets no agent write on it", func(t *testing.T) { hostileAgents(t, chrome) })
+	t.Run("asks who is there", func(t *testing.T) { signsIn(t, chrome) })
+	t.Run("says that the gateway is gone", func(t *testing.T) { gatewayGone(t, chrome) })
 	t.Run("reads without a script", func(t *testing.T) {
 		p := open(t, chrome, w.base+"/", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 			_, err := cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
@@ -479,10 +482,8 @@ const hostileCard = `{"protocolVersion":"1.0","name":"<script>alert(1)</script>"
 	"supportedInterfaces":[{"url":"http://%s/rpc","protocolBinding":"JSONRPC","protocolVersion":"1.0"}],
 	"skills":[{"id":"<b onmouseover=alert(5)>x</b>","name":"</li><script src=//evil.example/x.js></script>","description":"\u202egnirts","tags":["<style>*{display:none}</style>"]}]}`
 
-// What a card says is text and nothing else, in the lists and in the form.
-func TestStatusPageOfHostileAgents(t *testing.T) {
-	t.Parallel()
-	chrome := newBrowser(t)
+// hostileAgents: what a card says is text and nothing else, in the lists and in the form.
+func hostileAgents(t *testing.T, chrome context.Context) {
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, hostileCard, r.Host)
@@ -507,11 +508,9 @@ func TestStatusPageOfHostileAgents(t *testing.T) {
 	}
 }
 
-// With authentication the page asks for a token, keeps to what its holder may
+// signsIn: with authentication the page asks for a token, keeps to what its holder may
 // see, and forgets it on signing out.
-func TestStatusPageSignIn(t *testing.T) {
-	t.Parallel()
-	chrome := newBrowser(t)
+func signsIn(t *testing.T, chrome context.Context) {
 	a := newRunningAgent(t, fixtures.Options{Name: "First agent"})
 	b := newRunningAgent(t, fixtures.Options{Name: "Second agent"})
 	cfg := configOf(t, "a=http://"+a.addr, "b=http://"+b.addr)
@@ -524,7 +523,10 @@ func TestStatusPageSignIn(t *testing.T) {
 	p.wait(`document.activeElement.id === 'token'`)
 	p.do(chromedp.SendKeys("#token", "wrong"+kb.Enter))
 	p.wait(`document.getElementById('token-trouble').innerText === 'this gateway does not know the token'`)
-	p.do(chromedp.Evaluate[chromedp.Void](`document.getElementById('token').value = ''`), chromedp.SendKeys("#token", "a"+kb.Enter))
+	retype := chromedp.Evaluate[chromedp.Void](`document.getElementById('token').value = ''`)
+	p.do(retype, chromedp.SendKeys("#token", "narrow"+kb.Enter))
+	p.wait(`document.getElementById('token-trouble').innerText === 'the token lacks a scope'`)
+	p.do(retype, chromedp.SendKeys("#token", "a"+kb.Enter))
 	p.wait(isLive)
 	if got := p.text("body"); !strings.Contains(got, "First agent") || strings.Contains(got, "Second agent") || !strings.Contains(p.text("#summary"), "you are a") {
 		t.Errorf("a sees:\n%s", got)
@@ -537,24 +539,22 @@ func TestStatusPageSignIn(t *testing.T) {
 	p.wait(isLive + ` && document.querySelectorAll('#calls-body tr').length === 1`)
 	p.do(chromedp.Click("#signout"))
 	p.wait(`document.activeElement?.id === 'token' && sessionStorage.length === 0`)
-	for _, trouble := range p.taken() { // the browser reports each 401
-		if !strings.Contains(trouble, "401") {
+	for _, trouble := range p.taken() { // the browser reports each refusal
+		if !strings.Contains(trouble, "status of 40") {
 			t.Errorf("the page: %s", trouble)
 		}
 	}
 }
 
-// A gateway that is gone is said to be gone, and found again.
-func TestStatusPageWithoutGateway(t *testing.T) {
-	t.Parallel()
-	chrome := newBrowser(t)
+// gatewayGone: a gateway that is gone is said to be gone, and found again.
+func gatewayGone(t *testing.T, chrome context.Context) {
 	agent := newRunningAgent(t, fixtures.Options{})
 	var gone sync.Map
 	w := newStatusWorld(t, configOf(t, "demo=http://"+agent.addr), func(p *statusPage, o *server.Options) {
 		quick(p, o)
 		o.Authenticate = func(*http.Request) (server.Identity, *server.Denied) {
 			if _, ok := gone.Load("gone"); ok {
-				return server.Identity{}, &server.Denied{Status: http.StatusServiceUnavailable, Reason: "no"}
+				return server.Identity{}, &server.Denied{Status: http.StatusServiceUnavailable, Reason: "the store is down"}
 			}
 			return server.Identity{Principal: server.Local}, nil
 		}
@@ -562,7 +562,7 @@ func TestStatusPageWithoutGateway(t *testing.T) {
 	p := open(t, chrome, w.base+"/")
 	p.wait(isLive)
 	gone.Store("gone", true)
-	p.wait(`document.querySelector('#connection.bad')?.textContent.startsWith('Not connected')`)
+	p.wait(`document.querySelector('#connection.bad')?.textContent === 'Not connected: the store is down'`)
 	gone.Delete("gone")
 	eval[bool](p, `document.dispatchEvent(new Event('visibilitychange'))`) // looks at once
 	p.wait(isLive)

@@ -240,6 +240,8 @@ func byToken(r *http.Request) (server.Identity, *server.Denied) {
 	switch token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "); token {
 	case "all":
 		return server.Identity{Principal: "all"}, nil
+	case "narrow":
+		return server.Identity{}, &server.Denied{Status: http.StatusForbidden, Reason: "the token lacks a scope"}
 	case "a", "b":
 		return server.Identity{Principal: token, View: tools.View{Agents: token}}, nil
 	}

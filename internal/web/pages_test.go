@@ -397,3 +397,31 @@ func TestContrast(t *testing.T) {
 		}
 	}
 }
+
+// Every open page asks every few seconds: with three hundred tools that must
+// not be felt.
+func BenchmarkStatus(b *testing.B) {
+	s := sample()
+	for range 300 {
+		s.Tools = append(s.Tools, Tool{
+			Name: "agent_skill", Description: strings.Repeat("Does something useful. ", 20),
+			InputSchema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string","description":"What to ask or tell the agent."}},"required":["text"],"additionalProperties":false}`),
+		})
+	}
+	p := pagesWith(b, s)
+	for name, h := range map[string]http.Handler{"api": p.API(), "page": p.Page()} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				get(h, http.MethodGet)
+			}
+		})
+		tag := get(h, http.MethodGet).Header().Get("ETag")
+		b.Run(name+" known", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				get(h, http.MethodGet, "If-None-Match", tag)
+			}
+		})
+	}
+}

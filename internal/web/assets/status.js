@@ -25,18 +25,21 @@ const session = {
   refresh: () => look(),
 };
 
-class Unauthorized extends Error {}
+// Refused is an answer of the gateway that is not the one asked for.
+class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
 
 async function get(path, accept, known) {
   const headers = { ...session.headers(), Accept: accept };
   if (known) headers['If-None-Match'] = known;
   const response = await fetch(path, { headers, cache: 'no-store', redirect: 'error', signal: AbortSignal.timeout(patience) });
-  if (response.status === 401) {
-    const body = accept === 'application/json' ? await response.json().catch(() => ({})) : {};
-    throw new Unauthorized(body.error?.message ?? 'the gateway does not know this token');
-  }
-  if (response.status !== 304 && !response.ok) throw new Error(`the gateway answered ${response.status}`);
-  return response;
+  if (response.status === 304 || response.ok) return response;
+  const body = await response.json().catch(() => ({}));
+  throw new Refused(response.status, body.error?.message ?? `the gateway answered ${response.status}`);
 }
 
 // look asks once for news. There is one look at a time.
@@ -55,12 +58,13 @@ async function lookOnce() {
     if (response.status !== 304) await take(await response.json(), response.headers.get('ETag'));
     connected('Live', '');
   } catch (e) {
-    if (e instanceof Unauthorized) {
-      signIn(e.message);
+    const said = e instanceof Refused ? e.message : 'the gateway does not answer';
+    if (e.status === 401 || document.getElementById('signin')) {
+      signIn(said);
       return;
     }
     next = slow;
-    connected('Not connected: the gateway does not answer', 'bad');
+    connected('Not connected: ' + said, 'bad');
   }
   tell();
   if (!document.hidden) timer = setTimeout(look, next);
