@@ -338,11 +338,16 @@ func (rt *roundTrip) unreadable(err error, body []byte) *Error {
 		what = "a web page instead of an A2A answer"
 	case errors.Is(err, errCutJSON):
 		what = "JSON that ends in the middle"
+	case errors.Is(err, errDeepJSON):
+		what = "JSON that nests too deeply to be read"
 	default:
 		what = "something that is not JSON"
 	}
 	e.Message = fmt.Sprintf("%s answered HTTP %d (%s) with %s", rt.host, e.HTTPStatus, kind, what)
-	if text := excerpt(rt.c.secrets.body(body[:min(len(body), excerptFrom)])); text != "" && !errors.Is(err, errNoTask) && !errors.Is(err, errOtherID) {
+	if errors.Is(err, errNoTask) || errors.Is(err, errOtherID) {
+		return e
+	}
+	if text := quoted(rt.c.secrets.body(body[:min(len(body), excerptFrom)])); text != "" {
 		e.Message += ": " + text
 	}
 	return e

@@ -59,6 +59,7 @@ func (d decoder) reply() *wireReply {
 var (
 	errNotJSON   = errors.New("not JSON")
 	errCutJSON   = errors.New("JSON that ends in the middle")
+	errDeepJSON  = errors.New("JSON that nests too deeply")
 	errNotAnswer = errors.New("JSON, but neither a result nor an error")
 	errOtherID   = errors.New("the answer to another request")
 )
@@ -102,10 +103,14 @@ func (d decoder) bareError(body []byte) *Error {
 	return d.failure(bytes.TrimSpace(body))
 }
 
-// syntaxError tells JSON that was cut from what is no JSON.
+// syntaxError tells JSON that was cut, or nests deeper than package json
+// reads, from what is no JSON.
 func syntaxError(err error) error {
-	if strings.Contains(err.Error(), "unexpected end of JSON input") {
+	switch text := err.Error(); {
+	case strings.Contains(text, "unexpected end of JSON input"):
 		return errCutJSON
+	case strings.Contains(text, "exceeded max depth"):
+		return errDeepJSON
 	}
 	return errNotJSON
 }

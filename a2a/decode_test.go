@@ -317,8 +317,8 @@ func TestDecodeRefuses(t *testing.T) {
 		`{"status":"completed"}`:                 errNotAnswer,
 		`{"id":"x","status":"ok"}`:               errNotAnswer,
 		`{"message":"Internal Server Error"}`:    errNotAnswer,
-		strings.Repeat("[", 20000):               errNotJSON,
-		rpcResult(`{"task":`+nested(20000)) + ``: errNotJSON,
+		strings.Repeat("[", 20000):               errDeepJSON,
+		rpcResult(`{"task":`+nested(20000)) + ``: errDeepJSON,
 	} {
 		_, err := decoder{id: "7"}.event([]byte(body))
 		if !errors.Is(err, want) {

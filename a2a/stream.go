@@ -163,7 +163,7 @@ func (s *eventStream) refuse(name string, data []byte, err error) *Error {
 		e.HTTPStatus = s.rt.resp.StatusCode
 		return e
 	case name == "error":
-		return &Error{Cause: CauseAgent, HTTPStatus: s.rt.resp.StatusCode, Message: or(s.excerpt(data), codeText(0))}
+		return &Error{Cause: CauseAgent, HTTPStatus: s.rt.resp.StatusCode, Message: or(s.quoted(data), codeText(0))}
 	case isJSON:
 		if s.odd == nil {
 			s.odd = bytes.Clone(data[:min(len(data), excerptBytes)])
@@ -173,8 +173,12 @@ func (s *eventStream) refuse(name string, data []byte, err error) *Error {
 		// A heartbeat in words.
 	default:
 		s.bad++
+		what := "an event that is not JSON"
+		if errors.Is(err, errDeepJSON) {
+			what = "an event of JSON that nests too deeply to be read"
+		}
 		if s.fault == nil {
-			s.fault = s.protocolError("an event that is not JSON", data)
+			s.fault = s.protocolError(what, data)
 		}
 	}
 	return nil
@@ -196,6 +200,8 @@ func (s *eventStream) ending(err error) error {
 		return s.rt.tooLarge("stream", limits.StreamBytes)
 	case errors.Is(err, errNotJSON):
 		return s.protocolError("something that is not JSON", nil)
+	case errors.Is(err, errDeepJSON):
+		return s.protocolError("JSON that nests too deeply to be read", nil)
 	case errors.Is(err, errCutJSON):
 		return s.protocolError("JSON that ends in the middle", nil)
 	}
@@ -207,15 +213,15 @@ func (s *eventStream) protocolError(what string, data []byte) *Error {
 		Cause: CauseProtocol, HTTPStatus: s.rt.resp.StatusCode, Err: errNotAnswer,
 		Message: fmt.Sprintf("%s sent %s in a stream", s.rt.host, what),
 	}
-	if text := s.excerpt(data); text != "" {
+	if text := s.quoted(data); text != "" {
 		e.Message += ": " + text
 	}
 	return e
 }
 
-// excerpt is what of an agent's bytes may be shown.
-func (s *eventStream) excerpt(data []byte) string {
-	return excerpt(s.rt.c.secrets.body(data[:min(len(data), excerptFrom)]))
+// quoted is what of an agent's bytes may be shown.
+func (s *eventStream) quoted(data []byte) string {
+	return quoted(s.rt.c.secrets.body(data[:min(len(data), excerptFrom)]))
 }
 
 // errStreamTooLarge is a stream over Limits.StreamBytes.

@@ -301,22 +301,24 @@ func (j *jsonFrames) next() (string, []byte, error) {
 		_, err = j.dec.Token()
 		j.inside = err == nil
 	}
-	if j.inside && !j.dec.More() {
+	switch {
+	case err != nil:
+	case j.inside && !j.dec.More():
 		if _, err = j.dec.Token(); err == nil {
 			return "", nil, io.EOF
-		} else if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
 		}
-	}
-	if err == nil {
+	default:
 		err = j.dec.Decode(&raw)
+	}
+	if j.inside && errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // the array has no end
 	}
 	var syntax *json.SyntaxError
 	switch {
 	case err == nil:
 		return "", raw, nil
 	case errors.As(err, &syntax):
-		return "", nil, errNotJSON
+		return "", nil, syntaxError(err)
 	case errors.Is(err, io.ErrUnexpectedEOF) && !j.cap.cut:
 		return "", nil, errCutJSON
 	}

@@ -165,6 +165,8 @@ func TestStreamRefusals(t *testing.T) {
 		{"other JSON", JSONRPC, "application/json", `{"status":"ok"}`, CauseProtocol, 0, "no A2A answer"},
 		{"broken JSON", JSONRPC, "application/json", `{"jsonrpc":`, CauseProtocol, 0, "ends in the middle"},
 		{"only malformed events", JSONRPC, "text/event-stream", "data: {oops\n\n", CauseProtocol, 0, "not JSON"},
+		{"a deep event", JSONRPC, "text/event-stream", "data: " + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "\n\n", CauseProtocol, 0, "nests too deeply"},
+		{"deep JSON", JSONRPC, "application/json", strings.Repeat("[", 20000) + strings.Repeat("]", 20000), CauseProtocol, 0, "nests too deeply"},
 		{"another request's event", JSONRPC, "text/event-stream", "data: {\"id\":\"999\",\"result\":" + taskWorking + "}\n\n", CauseProtocol, 0, "another request"},
 		{"text labelled SSE", JSONRPC, "text/event-stream", "Internal error\n", CauseProtocol, 0, "no event in a stream: Internal error"},
 		{"text like a field", JSONRPC, "text/plain", "error: out of tokens\n", CauseProtocol, 0, "no event in a stream: error: out of tokens"},

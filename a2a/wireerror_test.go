@@ -276,6 +276,7 @@ func TestUnaryStatuses(t *testing.T) {
 		{"text", 200, "text/plain", "OK", "with something that is not JSON: OK"},
 		{"cut JSON", 200, "application/json", `{"jsonrpc":"2.0","id":"1","result":{"task":{"id":"t`, "with JSON that ends in the middle"},
 		{"other JSON", 200, "application/json", `{"hello":"world"}`, `with JSON that is no A2A answer: {"hello":"world"}`},
+		{"deep JSON", 200, "application/json", `{"result":{"message":{"parts":[{"data":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}]}}}`, "with JSON that nests too deeply to be read"},
 		{"a message", 200, "application/json", `{"result":{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"hi"}]}}}`, "with a message instead of the task"},
 		{"other id", 200, "application/json", `{"id":"999","result":` + taskCompleted + `}`, "with the answer to another request"},
 	}
@@ -286,6 +287,32 @@ func TestUnaryStatuses(t *testing.T) {
 				t.Errorf("%s %q", e.Cause, e.Message)
 			}
 		})
+	}
+}
+
+// What is quoted of an answer that cannot be read holds none of the agent's
+// ids: callers know handles only.
+func TestQuotesHoldNoIDs(t *testing.T) {
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":"1","result":{"task":{"id":"secret-1",,}}}`,
+		`{"result":{"message":{"messageId":"secret-1","contextId":"secret-2","parts":[{"data":` + strings.Repeat("[", 20000) + `]}]}}`,
+		`{"odd":{"taskId":"secret-1"}}`,
+		` [{"contextId":"secret-1"}]`,
+	} {
+		if e := askOnce(t, V10, JSONRPC, 200, "application/json", body); strings.Contains(e.Message, "secret") {
+			t.Errorf("%q", e.Message)
+		}
+		agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "data: %s\n\n", body)
+		})
+		s, err := agent.client(V10, JSONRPC).Stream(testContext(t), hello())
+		if err == nil {
+			_, err = drain(s)
+		}
+		if e := wantError(t, err, CauseProtocol); strings.Contains(e.Message, "secret") {
+			t.Errorf("stream: %q", e.Message)
+		}
 	}
 }
 

@@ -67,6 +67,17 @@ func excerpt(body []byte) string {
 	return plainLine(text, excerptBytes)
 }
 
+// quoted is excerpt for what should have been an answer, which may name tasks,
+// contexts and messages: callers know those by handles, so JSON that looks as
+// if it did is not shown.
+func quoted(body []byte) string {
+	body = body[:min(len(body), excerptFrom)]
+	if bytes.Contains(body, []byte(`Id"`)) || bytes.Contains(body, []byte(`"task"`)) {
+		return ""
+	}
+	return excerpt(body)
+}
+
 // looksHTML reports whether a body begins like markup.
 func looksHTML(body []byte) bool {
 	b := bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
