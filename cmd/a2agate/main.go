@@ -95,7 +95,7 @@ discover agents, send them messages, follow long tasks and cancel them.`,
 	})
 	root.AddCommand(
 		serveCommand(p), demoCommand(p), agentCommand(p), checkCommand(p), doctorCommand(p), callCommand(p), acceptCommand(p), versionCommand(p),
-		installCommand(p), stdioCommand(p),
+		installCommand(p), stdioCommand(p), genCommand(p),
 	)
 	return root
 }
