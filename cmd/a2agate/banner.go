@@ -51,6 +51,7 @@ func printBanner(ctx context.Context, w io.Writer, f *fleet, url string, cfg *co
 	_ = table.Flush()
 	fmt.Fprintf(w, "\nClaude Code\n  %s\n", claudeCommand(url, cfg))
 	fmt.Fprintf(w, "\n.mcp.json\n%s\n", mcpJSON(url, cfg))
+	fmt.Fprintf(w, "\nstatus page\n  %s\n", strings.TrimSuffix(url, "mcp"))
 }
 
 // stateLine describes a ready agent, or says why it is not.
