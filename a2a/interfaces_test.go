@@ -122,7 +122,8 @@ func TestAdvertisedAddresses(t *testing.T) {
 // in the example: nothing that means the agent's own machine or network is
 // called from another one.
 func TestEveryAliasOfThisMachine(t *testing.T) {
-	hosts := []string{"localhost", "LOCALHOST", "x.localhost", "127.0.0.1", "127.255.255.254", "[::1]", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]",
+	hosts := []string{"localhost", "LOCALHOST.", "x.localhost", "0", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "0x0a000001", "167772161", "[::ffff:10.0.0.1]",
+		"[64:ff9b::a00:1]", "[2002:a00:1::]", "[fe80::1%25eth0]", "127.0.0.1", "127.255.255.254", "[::1]", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]",
 		"10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "[fc00::1]", "[fe80::1]", "169.254.1.1"}
 	for _, host := range hosts {
 		for _, policy := range []URLPolicy{PolicyAuto, PolicyConfigured} {
@@ -132,7 +133,7 @@ func TestEveryAliasOfThisMachine(t *testing.T) {
 			}
 		}
 	}
-	for _, host := range []string{"172.32.0.1", "192.169.0.1", "100.128.0.1", "11.0.0.1", "169.254.169.254", "notlocalhost", "[2001:db8::1]"} {
+	for _, host := range []string{"172.32.0.1", "192.169.0.1", "2852039166", "3221226219", "0x08080808", "127.0.0.1.example", "1.2.3.4.5", "0x7f.example", "100.128.0.1", "11.0.0.1", "169.254.169.254", "notlocalhost", "[2001:db8::1]"} {
 		if c := chooseInterfaces(oneInterface("http://"+host+":8080/a2a"), testRules(t, "http://agents.internal:8080/", PolicyAuto)); len(c.usable) != 0 {
 			t.Errorf("%s: %+v", host, c)
 		}

@@ -192,7 +192,8 @@ func (c *Client) doubtful(r route) bool {
 		base, _, _ := strings.Cut(in.URL, "?")
 		own, _, _ := strings.Cut(r.URL, "?")
 		base, own = strings.TrimRight(base, "/"), strings.TrimRight(own, "/")
-		if bare := trimOperation(base); bare != base && (base == own || bare == own) {
+		meant := trimOperation(base)
+		if meant != base && (r.atFallback || own == base || own == meant || own == strings.TrimSuffix(meant, "/v1")) {
 			return true
 		}
 	}

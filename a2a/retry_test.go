@@ -41,6 +41,9 @@ func TestVersionCorrection(t *testing.T) {
 		{"0.3 version not supported, by reason", V03, func(w http.ResponseWriter, r seenRequest) {
 			fmt.Fprintf(w, `{"id":%s,"error":{"code":-32009,"message":"no","data":[{"reason":"VERSION_NOT_SUPPORTED"}]}}`, r.ID)
 		}, true},
+		{"0.3 version not supported, in words", V03, func(w http.ResponseWriter, r seenRequest) {
+			replyError(w, r, CodeVersionNotSupported, "this version is not served here")
+		}, true},
 		{"0.3 private use of the code", V03, func(w http.ResponseWriter, r seenRequest) {
 			replyError(w, r, CodeVersionNotSupported, "authorization required")
 		}, false},
