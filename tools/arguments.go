@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net/url"
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"a2agate/translate"
 )
 
 // maxProblems bounds how many problems one answer about arguments names.
@@ -138,6 +142,11 @@ func decodeExact(raw []byte) (any, error) {
 // the argument names of the tool in the order they are documented. It returns
 // "" when all is well.
 func (a arguments) check(schema *jsonschema.Schema, known []string) string {
+	for _, name := range slices.Sorted(maps.Keys(a.value)) {
+		if p := translate.NumberProblem(a.value[name]); p != "" {
+			return fmt.Sprintf("%q: %s", cut(name, 64), p)
+		}
+	}
 	err := schema.Validate(a.value)
 	if err == nil {
 		return ""

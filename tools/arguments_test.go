@@ -31,6 +31,12 @@ func TestBadArguments(t *testing.T) {
 			`"timeoutSeconds" is 0: it must be >= 1`},
 		{"half a second", ToolSend, `{"agent":"billing","text":"x","timeoutSeconds":1.5}`,
 			`"timeoutSeconds" must be integer, not 1.5`},
+		{"an exponent out of reach", ToolSend, `{"agent":"billing","text":"x","timeoutSeconds":1e999999999}`,
+			`"timeoutSeconds": the number 1e999999999 is too long: a number has at most 400 characters and an exponent of at most 400`},
+		{"a fraction out of reach", ToolGetTask, `{"taskHandle":"tk_x","waitSeconds":1e-999999999}`,
+			`"waitSeconds": the number 1e-999999999 is too long: a number has at most 400 characters and an exponent of at most 400`},
+		{"a number of megabytes", ToolSend, `{"agent":"billing","text":"x","timeoutSeconds":` + strings.Repeat("9", 3<<20) + `}`,
+			`"timeoutSeconds": the number 99999999999999999999999… is too long: a number has at most 400 characters and an exponent of at most 400`},
 		{"typo", ToolSend, `{"agent":"billing","txt":"x"}`, `unknown argument "txt": did you mean "text"?`},
 		{"stranger", ToolGetTask, `{"taskHandle":"tk_x","priority":"high"}`,
 			`unknown argument "priority": the arguments are taskHandle, agent, historyLength, waitSeconds, artifactId, offset`},
@@ -200,9 +206,13 @@ func TestDeepArguments(t *testing.T) {
 		nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 		got := g.send(`{"text":"echo x","data":` + nested(900) + `}`)
 		wantEqual(t, "deep data", got.first, "x")
+		out := g.call(ToolSend, `{"text":"received","data":`+strings.Repeat("9", 1000)+`}`, nil)
+		if out.Result == nil || out.Result.IsError { // data is not compared with anything
+			t.Errorf("long number in data: %+v", out)
+		}
 		got = g.send(`{"text":"echo x","metadata":` + nested(5000) + `}`)
 		wantEqual(t, "deep metadata", got.first, `"metadata" must be object, not an array`)
-		out := g.call(ToolSend, `{"text":"echo x","data":`+nested(200_000)+`}`, nil)
+		out = g.call(ToolSend, `{"text":"echo x","data":`+nested(200_000)+`}`, nil)
 		if out.Err == nil || out.Err.Message != "tool a2a_send_message: arguments are not valid JSON" {
 			t.Errorf("%+v", out)
 		}

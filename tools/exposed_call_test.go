@@ -228,6 +228,17 @@ func TestOutputSchema(t *testing.T) {
 			}
 		}
 	})
+	// What cannot be compared with the schema does not fit.
+	check, err := compileSchema(json.RawMessage(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool := &tool{output: check}
+	for _, n := range []string{strings.Repeat("9", 3<<20), "1e999999999", "1e-999999999"} {
+		if tool.conforms(json.RawMessage(`{"sum":` + n + `}`)) {
+			t.Errorf("%.20s fits", n)
+		}
+	}
 	// Without structuredContent no output schema is declared either.
 	inBubble(t, func(t *testing.T) {
 		g := skillAgent(t, func(o *Options) { o.Structured = translate.StructuredNever },

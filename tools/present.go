@@ -113,23 +113,26 @@ func (t *tool) fit(r translate.Result, s a2a.Snapshot) translate.Result {
 		return r
 	}
 	if r.Structured != nil {
-		v, err := decodeExact(r.Structured)
-		if err == nil && t.output.Validate(v) == nil {
+		if t.conforms(r.Structured) {
 			return r
 		}
 		r.Structured = nil
 	}
-	if e := envelopeOf(r); e != nil {
-		if v, err := decodeExact(e); err == nil && t.output.Validate(v) == nil {
-			r.Structured = e
-			return r
-		}
+	if e := envelopeOf(r); e != nil && t.conforms(e) {
+		r.Structured = e
+		return r
 	}
 	r.IsError = true
 	if settled(s) && !asks(s) {
 		r.Content = append(r.Content, textBlock("The answer does not fit the output schema that the agent declares for this skill; it stands above as the agent gave it."))
 	}
 	return r
+}
+
+// conforms reports whether a value keeps the tool's output schema.
+func (t *tool) conforms(raw json.RawMessage) bool {
+	v, err := decodeExact(raw)
+	return err == nil && translate.NumberProblem(v) == "" && t.output.Validate(v) == nil
 }
 
 // envelopeOf finds the envelope in a result's _meta.

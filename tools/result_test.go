@@ -24,7 +24,7 @@ func TestAgentsThatMisbehave(t *testing.T) {
 		{"failbefore", "demo.test:80 closed the connection before it answered; the agent may have acted: check before sending it again", ""},
 		{"failafter x", "demo.test:80 closed the connection before it answered; the agent may have acted: check before sending it again", ""},
 		{"badjson", "demo.test:80 sent something that is not JSON in a stream",
-			`demo.test:80 answered HTTP 200 (application/json) with something that is not JSON: {"jsonrpc":"2.0","id":1,"result":{"task":{"id":"broken",,}}}`},
+			`demo.test:80 answered HTTP 200 (application/json) with something that is not JSON`},
 		{"cutjson", "demo.test:80 closed the connection in the middle of its answer; the agent may have acted: check before sending it again", ""},
 		{"wrongid", "demo.test:80 sent an event that belongs to another request in a stream",
 			"demo.test:80 answered HTTP 200 (application/json) with the answer to another request"},

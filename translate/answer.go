@@ -70,6 +70,9 @@ func contentFits(content, schema json.RawMessage) error {
 	if err := decoder.Decode(&value); err != nil {
 		return errors.New("content is not valid JSON")
 	}
+	if p := NumberProblem(value); p != "" {
+		return errors.New("content: " + p)
+	}
 	err = compiled.Validate(value)
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
