@@ -9,8 +9,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -285,6 +287,32 @@ func TestObserve(t *testing.T) {
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("%+v, want %+v", got[i], want[i])
+		}
+	}
+}
+
+// A body takes memory as it comes, not as it is announced.
+func TestReadAll(t *testing.T) {
+	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, 3*firstRead + 7, 1 << 20} {
+		for _, known := range []bool{true, false} {
+			want := bytes.Repeat([]byte("abcdefg"), size/7+1)[:size]
+			r := httptest.NewRequest(http.MethodPost, "/mcp", iotest.HalfReader(bytes.NewReader(want)))
+			r.ContentLength = -1
+			if known {
+				r.ContentLength = int64(size)
+			}
+			got, err := readAll(r, 1<<20)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes, length known %v: %d bytes, %v", size, known, len(got), err)
+			}
+		}
+	}
+	for _, sent := range []string{"", "{", strings.Repeat("x", firstRead+1)} {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(sent))
+		r.ContentLength = 4 << 20
+		got, err := readAll(r, 4<<20)
+		if err == nil || string(got) != sent || cap(got) > 4*firstRead {
+			t.Errorf("%d of 4 MiB sent: %d bytes, room for %d, %v", len(sent), len(got), cap(got), err)
 		}
 	}
 }

@@ -226,15 +226,27 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refu
 	return body, nil
 }
 
-// readAll reads up to one byte more than limit. A known length costs one
-// allocation.
+// firstRead is what a body gets before any of it has come: a client that
+// announces megabytes and sends none must not make them be held.
+const firstRead = 64 << 10
+
+// readAll reads up to one byte more than limit. A usual body of known length
+// costs one allocation.
 func readAll(r *http.Request, limit int64) ([]byte, error) {
-	if n := r.ContentLength; n >= 0 {
-		body := make([]byte, n)
-		_, err := io.ReadFull(r.Body, body)
-		return body, err
+	n := r.ContentLength
+	if n < 0 {
+		return io.ReadAll(io.LimitReader(r.Body, limit+1))
 	}
-	return io.ReadAll(io.LimitReader(r.Body, limit+1))
+	body := make([]byte, min(n, firstRead))
+	got, err := io.ReadFull(r.Body, body)
+	for err == nil && int64(got) < n {
+		more := min(n-int64(got), int64(got))
+		body = append(body, make([]byte, more)...)
+		var k int
+		k, err = io.ReadFull(r.Body, body[got:])
+		got += k
+	}
+	return body[:got], err
 }
 
 // discard reads what a client still sends, within reason, so that it gets to
