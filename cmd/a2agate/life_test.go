@@ -20,15 +20,15 @@ import (
 	"a2agate/fixtures"
 )
 
-// program is a2agate as a process of its own.
-type program struct {
+// child is a2agate as a process of its own.
+type child struct {
 	cmd *exec.Cmd
 	log *output
 }
 
-// startProgram runs this test's binary as the program: TestMain goes by the
-// name that it is called by.
-func startProgram(t *testing.T, dir string, args ...string) *program {
+// program is this test's binary as the program: TestMain goes by the name that
+// it is called by.
+func program(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -38,8 +38,15 @@ func startProgram(t *testing.T, dir string, args ...string) *program {
 	if err := os.Symlink(self, name); err != nil {
 		t.Fatal(err)
 	}
-	p := &program{cmd: exec.Command(name, args...), log: newOutput()}
-	p.cmd.Dir, p.cmd.Stderr = dir, p.log
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	return cmd
+}
+
+func startProgram(t *testing.T, dir string, args ...string) *child {
+	t.Helper()
+	p := &child{cmd: program(t, dir, args...), log: newOutput()}
+	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +54,7 @@ func startProgram(t *testing.T, dir string, args ...string) *program {
 	return p
 }
 
-func (p *program) signal(t *testing.T, s os.Signal) {
+func (p *child) signal(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
@@ -55,7 +62,7 @@ func (p *program) signal(t *testing.T, s os.Signal) {
 }
 
 // end waits for the process and returns its exit code.
-func (p *program) end(t *testing.T) int {
+func (p *child) end(t *testing.T) int {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -71,7 +78,7 @@ func (p *program) end(t *testing.T) int {
 }
 
 // running is a gateway process with an agent that holds its answers.
-func running(t *testing.T, more string) (g *gate, p *program, began <-chan struct{}, release func()) {
+func running(t *testing.T, more string) (g *gate, p *child, began <-chan struct{}, release func()) {
 	t.Helper()
 	agent := newAgentServer(t, fixtures.Options{})
 	began, release = agent.hold()

@@ -50,9 +50,13 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
+// failer is a test, or a script.
+type failer interface {
+	Fatalf(format string, args ...any)
+}
+
 // match waits for a text that matches and returns its submatches.
-func (o *output) match(t testing.TB, pattern string) []string {
-	t.Helper()
+func (o *output) match(t failer, pattern string) []string {
 	re := regexp.MustCompile(pattern)
 	for {
 		o.mu.Lock()

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -58,8 +59,13 @@ func (f fileFlags) read(p process, args []string) (*config.Config, error) {
 		}
 	}
 	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("configuration not read: %w", err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("the file %q does not exist; name another with --config", path)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("the file %q may not be read by this user; change its permissions", path)
+	case err != nil:
+		return nil, fmt.Errorf("the file %q cannot be read: %w", path, plainFileError(err))
 	}
 	return config.Parse(path, data, p.getenv, os.ReadFile)
 }
