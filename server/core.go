@@ -308,7 +308,7 @@ func (c *Core) callTool(ctx context.Context, req *Request) ([]byte, failure) {
 	}
 	tool, ok := snap.tools[name]
 	if !ok {
-		return nil, refuse(translate.CodeInvalidParams, "unknown tool %q", name)
+		return nil, refuse(translate.CodeInvalidParams, "%s", tools.UnknownTool(name, snap.names()))
 	}
 	call, f := c.call(req, name)
 	if f.failed() {

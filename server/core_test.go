@@ -96,7 +96,7 @@ func TestCallIsFilled(t *testing.T) {
 		t.Errorf("the header's trace: %+v", got.Trace)
 	}
 	do(s, legacyPost(legacyCall(`,"inputResponses":{},"requestState":5`), "2025-11-25"))
-	if got.InputResponses != nil || got.RequestState != nil || got.Client != (tools.ClientCapabilities{}) {
+	if got.InputResponses != nil || got.RequestState != nil || got.Client != (tools.ClientCapabilities{MidCallOnly: true}) {
 		t.Errorf("a legacy call has no MRTR: %+v", got)
 	}
 }

@@ -142,6 +142,15 @@ func (s *snapshot) add(c *Core, t *tools.Tool) (why string) {
 	return ""
 }
 
+// names are the tools of the list.
+func (s *snapshot) names() []string {
+	out := make([]string, len(s.order))
+	for i, t := range s.order {
+		out[i] = t.Name
+	}
+	return out
+}
+
 func badSchema(raw json.RawMessage) string {
 	if !isJSONObject(raw) {
 		return "not a JSON object"

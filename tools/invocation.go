@@ -89,7 +89,12 @@ func (st *state) find(call Call) (*tool, string) {
 			names = append(names, name)
 		}
 	}
-	return nil, fmt.Sprintf("unknown tool %q: the nearest are %s; tools/list has all", cut(call.Tool, 64), nameList(nearest(call.Tool, names, 3)))
+	return nil, UnknownTool(call.Tool, names)
+}
+
+// UnknownTool is the message for a tool that is not among names.
+func UnknownTool(name string, names []string) string {
+	return fmt.Sprintf("unknown tool %q: the nearest are %s; tools/list has all", cut(name, 64), nameList(nearest(name, names, 3)))
 }
 
 // offers reports whether a caller may use a tool.
