@@ -251,6 +251,14 @@ func (x *exchange) notCancelled(ctx context.Context, watch *a2a.Watch, err error
 	tctx, cancel := tidy(ctx)
 	defer cancel()
 	snap := watch.Now()
+	var bad *a2a.Error
+	if snap.Task == nil && !snap.Done && errors.As(err, &bad) && bad.Cause == a2a.CauseAgent {
+		// The agent says why it does not cancel; how the task stands is another
+		// question, and what it cannot answer stays unsaid.
+		ask, stop := context.WithTimeout(ctx, askTimeout)
+		snap, _ = watch.Refresh(ask)
+		stop()
+	}
 	o := x.inv.options()
 	x.inv.mint(tctx, &o, snap, x.contextOf(snap), x.task)
 	switch {

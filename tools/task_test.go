@@ -291,10 +291,16 @@ func TestCancel(t *testing.T) {
 				wantText(t, got.first, "TaskNotCancelable (-32002)")
 				wantEqual(t, "code", fmt.Sprint(got.envelope["a2aErrorCode"]), "-32002")
 				wantText(t, got.text, done)
+				// What the envelope says of the task is the task's, not the cancel's.
+				wantEqual(t, "status", got.str("status"), "completed")
+				again := g.seen(g.call(ToolCancel, `{"taskHandle":"`+running+`"}`, nil))
+				wantEqual(t, "isError", again.IsError, true)
+				wantEqual(t, "status", again.str("status"), "cancelled")
 
 				stubborn := g.send(`{"text":"refusecancel 600","blocking":false}`).str("taskHandle")
 				got = g.seen(g.call(ToolCancel, `{"taskHandle":"`+stubborn+`"}`, nil))
 				wantEqual(t, "isError", got.IsError, true)
+				wantEqual(t, "status", got.str("status"), "working")
 				// A refused cancel poisons nothing.
 				got = g.seen(g.call(ToolGetTask, `{"taskHandle":"`+stubborn+`"}`, nil))
 				wantEqual(t, "status", got.str("status"), "working")
