@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"a2agate/config"
+	"a2agate/translate"
 )
 
 // bannerPatience is how long the list of agents waits for their first state;
@@ -64,10 +65,12 @@ func stateLine(m *member) string {
 	if card == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s, %d skills, A2A %s %s at %s", oneLine(card.Name), len(card.Skills), st.Version, st.Binding, st.URL)
+	return fmt.Sprintf("%s, %d skills, A2A %s %s at %s", translate.CutRunes(oneLine(card.Name), 60), len(card.Skills), st.Version, st.Binding, st.URL)
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine makes one line for a terminal of words that may be a stranger's:
+// nothing in it moves the cursor or hides.
+func oneLine(s string) string { return translate.CleanName(s) }
 
 // claudeCommand adds the gateway to Claude Code.
 func claudeCommand(url string, cfg *config.Config) string {
