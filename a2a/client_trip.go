@@ -241,6 +241,9 @@ func (rt *roundTrip) refused() *Error {
 	if code := rt.resp.StatusCode; code >= 300 && code < 400 {
 		return rt.redirected()
 	}
+	if values := rt.resp.Header["Www-Authenticate"]; len(values) > 0 {
+		rt.resp.Header["Www-Authenticate"] = []string{rt.c.secrets.text(strings.Join(values, ", "))}
+	}
 	return errorFromHTTP(rt.resp, rt.c.secrets.body(body), rt.op.task(), time.Now())
 }
 
@@ -254,7 +257,7 @@ func (rt *roundTrip) redirected() *Error {
 			e.Err = errSlashMoved
 		}
 		u.RawQuery, u.Fragment, u.User = "", "", nil
-		to = plainLine(u.String(), 200)
+		to = plainLine(rt.c.secrets.text(u.String()), 200)
 	}
 	e.Message = fmt.Sprintf("%s redirects to %s (HTTP %d), which a call does not follow; configure the agent's final url",
 		rt.host, to, e.HTTPStatus)

@@ -338,7 +338,7 @@ func (f *cardFetcher) read(ctx context.Context, answer *cardAnswer, resp *http.R
 	answer.status, answer.header = resp.StatusCode, resp.Header
 	answer.contentType, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	answer.contentType = or(answer.contentType, plainLine(resp.Header.Get("Content-Type"), 60))
-	answer.challenge = plainLine(resp.Header.Get("WWW-Authenticate"), 200)
+	answer.challenge = plainLine(f.secrets.text(resp.Header.Get("WWW-Authenticate")), 200) // masked before it is cut
 	answer.retryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
 	if resp.StatusCode == http.StatusNotModified {
 		return
@@ -365,7 +365,7 @@ func (f *cardFetcher) settle(c cardCandidate, v cardVariant, answer *cardAnswer,
 	fail := func(state AgentState, cause Cause, format string, args ...any) *cachedCard {
 		attempt.state, attempt.Problem = state, f.secrets.text(fmt.Sprintf(format, args...))
 		attempt.err = &Error{Cause: cause, Op: "card", Message: attempt.Problem, HTTPStatus: answer.status,
-			Challenge: f.secrets.text(answer.challenge), RetryAfter: answer.retryAfter}
+			Challenge: answer.challenge, RetryAfter: answer.retryAfter}
 		return nil
 	}
 	where := showURL(c.url)

@@ -78,6 +78,9 @@ func netError(t trip, err error) *Error {
 		if t.answered {
 			e.Message = fmt.Sprintf("%s closed the connection in the middle of its answer", t.host)
 		}
+	case strings.Contains(err.Error(), "parse Location header"):
+		e.Cause, e.Err = CauseHTTP, errNotFollowed // its text repeats the address
+		e.Message = fmt.Sprintf("%s redirects to an address that cannot be read", t.host)
 	case strings.Contains(err.Error(), "malformed HTTP"):
 		e.Cause = CauseProtocol
 		e.Message = fmt.Sprintf("%s does not speak HTTP", t.host)

@@ -225,22 +225,27 @@ func (o *OAuth2) explain(err error) error {
 	return &Error{Kind: KindOAuth2, Message: message, Err: bareCause(err)}
 }
 
-// bareCause is what of a failed fetch may stay in the chain of an error. The
-// text of net/http's errors repeats the URL, and that of a refusal the body of
-// the answer, which may repeat what was sent.
+// bareCause is what of a failed fetch may stay in the chain of an error: what
+// the network and the address policy said. The text of net/http's own errors
+// repeats URLs, and that of a refusal the body of the answer, which may repeat
+// what was sent.
 func bareCause(err error) error {
 	var outer *url.Error
 	for errors.As(err, &outer) {
 		err = outer.Err
 	}
 	var refused *oauth2.RetrieveError
+	var dns *net.DNSError
+	var op *net.OpError
+	var blocked interface{ Blocked() string }
 	switch {
 	case errors.As(err, &refused):
 		return errRefused
-	case strings.HasPrefix(err.Error(), "oauth2: "):
-		return errNotAToken // the text may quote the answer
+	case errors.As(err, &dns), errors.As(err, &op), errors.As(err, &blocked),
+		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return err
 	}
-	return err
+	return errNotAToken
 }
 
 // Why a token endpoint gave no token.
