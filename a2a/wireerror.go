@@ -303,16 +303,19 @@ func statusText(status int, said string) string {
 	return text
 }
 
+// longestRetry is the most that is made of a Retry-After header.
+const longestRetry = 365 * 24 * time.Hour
+
 // retryAfter reads a Retry-After header in either form; 0 when there is none.
 func retryAfter(s string, now time.Time) time.Duration {
 	if s == "" {
 		return 0
 	}
 	if secs, err := strconv.Atoi(strings.TrimSpace(s)); err == nil {
-		return time.Duration(min(max(secs, 0), 365*24*3600)) * time.Second
+		return time.Duration(min(max(secs, 0), int(longestRetry/time.Second))) * time.Second
 	}
 	if t, err := http.ParseTime(s); err == nil {
-		return max(t.Sub(now), 0)
+		return min(max(t.Sub(now), 0), longestRetry)
 	}
 	return 0
 }

@@ -242,6 +242,7 @@ func TestErrorHeaders(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for s, want := range map[string]time.Duration{
 		"": 0, "7": 7 * time.Second, " 7 ": 7 * time.Second, "-1": 0, "x": 0, "1.5": 0, "99999999999": 365 * 24 * time.Hour,
+		"Wed, 21 Oct 2099 07:28:00 GMT": 365 * 24 * time.Hour,
 		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "Thu, 01 Jan 2026 00:00:00 GMT": 0,
 	} {
 		if got := retryAfter(s, now); got != want {
