@@ -154,11 +154,15 @@ func (s *Service) Reconfigure(o Options) error {
 // card or state has changed, may be called at any time, costs little when
 // nothing did, and does not touch an agent.
 func (s *Service) Refresh() {
+	// The look belongs under the lock: a card that comes while the next state
+	// is being built is in neither state otherwise.
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.state.Load().stale() {
 		return
 	}
 	// The options are those that were valid before.
-	_ = s.change(func(*Options) {})
+	_ = s.changeLocked(func(*Options) {})
 }
 
 // stale reports whether any agent has another card than when the state was
@@ -176,6 +180,11 @@ func (st *state) stale() bool {
 func (s *Service) change(edit func(*Options)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.changeLocked(edit)
+}
+
+// changeLocked is change for one who holds mu.
+func (s *Service) changeLocked(edit func(*Options)) error {
 	old := s.state.Load()
 	o := old.opts
 	edit(&o)
