@@ -82,7 +82,11 @@ func serve(ctx context.Context, p process, start startup) error {
 	again, noMore := hangups() // before anybody can know that it runs
 	defer noMore()
 	url := gatewayURL(ln.Addr(), start.cfg)
-	fmt.Fprintf(p.err, "a2agate %s: listening on %s\n", version, url)
+	at := ""
+	if start.cfg.PublicURL != "" {
+		at = fmt.Sprintf(" (%s)", ln.Addr())
+	}
+	fmt.Fprintf(p.err, "a2agate %s: listening on %s%s\n", version, url, at)
 	var side sync.WaitGroup
 	side.Go(func() {
 		printBanner(ctx, p.err, g.fleet, url, start.cfg)
@@ -109,6 +113,7 @@ func (g *gateway) open(agents context.Context) (net.Listener, error) {
 		if g.debug, err = newDebugServer(g.cfg.DebugListen, g.levels, g.log); err != nil {
 			return nil, errors.Join(err, ln.Close())
 		}
+		g.log.Info("debug listener", "address", g.debug.ln.Addr().String())
 	}
 	err = g.fleet.start(agents, g.cfg)
 	if err == nil {
