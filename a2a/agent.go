@@ -108,6 +108,8 @@ type Agent struct {
 	took    time.Duration
 	fresh   time.Time
 	due     time.Time
+	// worked says that the agent has worked during flight.
+	worked  bool
 	breaker breaker
 }
 

@@ -2,24 +2,34 @@ package a2a
 
 import "time"
 
+// revisitGap is the least time between looks at a card that an agent's own work
+// causes.
+const revisitGap = 500 * time.Millisecond
+
 // revisit brings the next look at the card forward after the agent has worked,
 // where the lifetime that it gave the card is over: what an agent offers may
-// change by what it has just done, and callers are told of it soon. Like all
-// that callers cause, it keeps demandGap. An agent whose card cannot be had at
-// the moment keeps its backoff.
+// change by what it has just done, and callers are told of it soon. An agent
+// whose card cannot be had at the moment keeps its backoff.
 func (a *Agent) revisit() {
 	a.mu.Lock()
-	now := time.Now()
-	soon := a.checked.Add(max(demandGap, a.took))
-	wanted := a.cached != nil && a.status.State == AgentReady && a.failures == 0 && a.flight == nil &&
-		!now.Before(a.fresh) && soon.Before(a.due)
-	if wanted {
-		a.due = soon
+	defer a.mu.Unlock()
+	if a.flight != nil {
+		a.worked = true // the look under way may be too early
+		return
 	}
-	a.mu.Unlock()
-	if wanted {
+	if a.revisitLocked() {
 		a.poke()
 	}
+}
+
+// revisitLocked sets due and reports whether that changed it. Needs mu.
+func (a *Agent) revisitLocked() bool {
+	soon := a.checked.Add(max(revisitGap, a.took))
+	if a.cached == nil || a.status.State != AgentReady || a.failures > 0 || time.Now().Before(a.fresh) || !soon.Before(a.due) {
+		return false
+	}
+	a.due = soon
+	return true
 }
 
 // works reports whether an exchange was one in which the agent may have done

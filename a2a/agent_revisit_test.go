@@ -48,7 +48,7 @@ func TestWorkRevisitsTheCard(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				for _, x := range tt.after {
 					a.observe(x)
-					time.Sleep(demandGap)
+					time.Sleep(time.Second)
 					synctest.Wait()
 				}
 				if n := looks.Load() - 1; n != tt.looks {
@@ -65,7 +65,7 @@ func TestWorkRevisitsTheCard(t *testing.T) {
 }
 
 // TestManyMessagesRevisitOnce: however busy an agent is, its card is asked for
-// once a second at most.
+// twice a second at most.
 func TestManyMessagesRevisitOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks atomic.Int32
@@ -81,8 +81,8 @@ func TestManyMessagesRevisitOnce(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		synctest.Wait()
-		if n := looks.Load() - 1; n < 8 || n > 11 {
-			t.Errorf("%d requests for the card in ten seconds, want one a second", n)
+		if n := looks.Load() - 1; n < 18 || n > 21 {
+			t.Errorf("%d requests for the card in ten seconds, want two a second", n)
 		}
 		stop()
 		a.Close()
@@ -111,6 +111,32 @@ func TestWorkShowsANewCard(t *testing.T) {
 		}
 		if got := a.Status().URL; got != "http://agent.test/two" {
 			t.Errorf("the interface is %s", got)
+		}
+		stop()
+		a.Close()
+	})
+}
+
+// TestWorkDuringALook: work that ends while the card is being fetched may have
+// come too late for that look, so another one follows.
+func TestWorkDuringALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looks atomic.Int32
+		a := memoryAgent(t, AgentConfig{}, func(w http.ResponseWriter, r *http.Request) {
+			looks.Add(1)
+			w.Header().Set("Cache-Control", "no-cache")
+			serveCard("http://agent.test/rpc")(w, r)
+			time.Sleep(300 * time.Millisecond) // the answer is made, and on its way
+		})
+		stop := running(t, a)
+		time.Sleep(2 * time.Second)
+		a.observe(Exchange{Op: "send", Status: 200})
+		time.Sleep(100 * time.Millisecond) // in the middle of the look
+		a.observe(Exchange{Op: "send", Status: 200})
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		if n := looks.Load() - 1; n != 2 {
+			t.Errorf("%d looks, want one after each piece of work", n)
 		}
 		stop()
 		a.Close()

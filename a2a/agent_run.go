@@ -255,6 +255,10 @@ func (a *Agent) settle(f *cardFlight, d *discovery, took time.Duration) {
 	default:
 		a.foundLocked(d, took)
 	}
+	if a.worked {
+		a.worked = false
+		a.revisitLocked()
+	}
 	changed := a.differsLocked(before, cardBefore)
 	a.mu.Unlock()
 	a.poke()
