@@ -18,9 +18,12 @@ type FollowerOptions struct {
 	Upstream func(context.Context) (Upstream, error)
 
 	// MaxStreams bounds the upstream streams open at once (64). A send or a
-	// reader beyond it is served by polling. Keep it below the client's
-	// MaxConcurrent, or streams take all the places for sends and polls.
+	// reader beyond it is served by polling.
 	MaxStreams int
+	// MaxConcurrent is that of the client, 0 for none. Streams leave one of its
+	// places free, so that sends and polls get through; with a single place
+	// there are no streams.
+	MaxConcurrent int
 	// IdleStreams bounds those among them that are kept for tasks nobody waits
 	// for (8): an open stream brings news at once but holds a connection, and
 	// an idle task that is polled ever more rarely costs next to nothing.
@@ -104,6 +107,9 @@ func orInt(v, def int) int {
 
 func (o FollowerOptions) withDefaults() FollowerOptions {
 	o.MaxStreams = orInt(o.MaxStreams, 64)
+	if o.MaxConcurrent > 0 {
+		o.MaxStreams = min(o.MaxStreams, o.MaxConcurrent-1)
+	}
 	o.IdleStreams = orInt(o.IdleStreams, 8)
 	o.MaxPolls = orInt(o.MaxPolls, 32)
 	o.PollFirst = orDuration(o.PollFirst, 200*time.Millisecond)

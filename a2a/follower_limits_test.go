@@ -2,8 +2,10 @@ package a2a
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -304,4 +306,76 @@ func TestRefusedStreamTakesNoPlace(t *testing.T) {
 		}
 		waitFor(t, w, 2*time.Minute, "the message", isDone)
 	})
+}
+
+// With a client that makes few requests at once, streams never take all of its
+// places: neither those that somebody reads nor those that nobody waits for
+// keep a poll or another send out.
+func TestStreamsLeaveAPlace(t *testing.T) {
+	for _, places := range []int{1, 2, 3} {
+		agent := newScriptedAgent(t, nil)
+		release := make(chan struct{})
+		agent.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var rpc struct {
+				ID     json.RawMessage `json:"id"`
+				Method string          `json:"method"`
+				Params struct {
+					ID      string `json:"id"`
+					Message struct {
+						MessageID string `json:"messageId"`
+					} `json:"message"`
+				} `json:"params"`
+			}
+			if err := json.NewDecoder(r.Body).Decode(&rpc); err != nil {
+				t.Error(err)
+			}
+			seen := seenRequest{ID: string(rpc.ID)}
+			working := func(id string) string {
+				return `{"task":{"id":"` + id + `","contextId":"c1","status":{"state":"TASK_STATE_WORKING"}}}`
+			}
+			switch rpc.Method {
+			case "SendStreamingMessage", "SubscribeToTask":
+				sseReply(w, seen, working(or(rpc.Params.ID, "t-"+rpc.Params.Message.MessageID)))
+				select {
+				case <-release:
+				case <-r.Context().Done():
+				}
+			case "SendMessage":
+				reply(w, seen, working("t-"+rpc.Params.Message.MessageID))
+			default:
+				reply(w, seen, `{"id":"`+rpc.Params.ID+`","status":{"state":"TASK_STATE_WORKING"}}`)
+			}
+		})
+		c := agent.client(V10, JSONRPC, func(o *ClientOptions) { o.MaxConcurrent = places })
+		f := NewFollower(FollowerOptions{Alias: "acme", MaxConcurrent: places, Upstream: func(context.Context) (Upstream, error) { return c, nil }})
+		ctx, stop := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() { _ = f.Run(ctx) })
+		<-f.Started()
+		var kept []*Watch
+		for range 6 { // each is watched, and then left alone
+			w := sendTo(t, f, askTask(""))
+			soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+			s, err := w.Next(soon, 0)
+			cancel()
+			if err != nil || !inState(StateWorking)(s) {
+				t.Fatalf("%d places, send %d: %v: %s", places, len(kept), err, describeSnapshot(s))
+			}
+			kept = append(kept, w)
+			if n := f.Counts().Streams; n >= places {
+				t.Errorf("%d streams with %d places", n, places)
+			}
+			direct, cancel := context.WithTimeout(ctx, 10*time.Second)
+			if _, err := c.GetTask(direct, s.Task.ID, nil); err != nil {
+				t.Errorf("%d places: a poll does not get through: %v", places, err)
+			}
+			cancel()
+		}
+		for _, w := range kept {
+			w.Close()
+		}
+		stop()
+		close(release)
+		running.Wait()
+	}
 }

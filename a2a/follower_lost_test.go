@@ -336,3 +336,49 @@ func TestIdleTaskIsLostInTime(t *testing.T) {
 		}
 	})
 }
+
+// Some agents answer SubscribeToTask on a task that has ended, or whose stream
+// has, as if they did not know it, although GetTask does: such a task is not
+// lost.
+func TestSubscribeNotFoundIsNotLost(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
+			a.put("t1", StateWorking, "on it")
+			a.set("subscribe", fakeNotFound())
+			w := joinTask(t, f, "t1")
+			defer w.Close()
+			waitFor(t, w, 10*time.Second, "the work", inState(StateWorking))
+			if !ends {
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+				defer cancel()
+				if s, err := w.Next(ctx, w.Now().Seq); err == nil {
+					t.Errorf("snapshot: %s", describeSnapshot(s))
+				}
+				if a.count("subscribe") < 2 || a.count("get") < 10 {
+					t.Errorf("%d subscriptions, %d polls", a.count("subscribe"), a.count("get"))
+				}
+			}
+			a.put("t1", StateCompleted, "done")
+			s := waitFor(t, w, 10*time.Second, "the end", isDone)
+			if s.Lost || s.Err != nil || !inState(StateCompleted)(s) {
+				t.Errorf("snapshot: %s", describeSnapshot(s))
+			}
+		})
+	}
+}
+
+// A task without an id whose first word is its last one is an answer.
+func TestUnaryTaskWithoutIDThatHasEnded(t *testing.T) {
+	following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
+		a.onSend = func(context.Context, SendRequest) (Event, error) { return taskNews("", StateCompleted, "done"), nil }
+		w := sendTo(t, f, askTask(""))
+		defer w.Close()
+		s := waitFor(t, w, time.Second, "the answer", isDone)
+		if s.Err != nil || !inState(StateCompleted)(s) || s.Task.ID != "" {
+			t.Errorf("snapshot: %s", describeSnapshot(s))
+		}
+		if a.count("") != 1 {
+			t.Errorf("%d calls", a.count(""))
+		}
+	})
+}

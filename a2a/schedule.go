@@ -70,7 +70,7 @@ func (x *exchange) plan(now time.Time) (time.Time, action) {
 		return at, act
 	}
 	quiet, noStreams := x.f.pauses()
-	if hot && x.cur != nil && x.fails == 0 {
+	if hot && x.cur != nil && x.fails == 0 && x.f.o.MaxStreams > 0 {
 		consider(latest(x.streamAt, quiet, noStreams), actSubscribe)
 	}
 	consider(latest(x.pollAt(now, hot), quiet), actPoll)

@@ -398,6 +398,11 @@ func TestAgentsWithoutIDs(t *testing.T) {
 		if h := a.str("taskHandle"); h != "" && h == b.str("taskHandle") {
 			t.Errorf("two tasks share %q", h)
 		}
+		unary := newGateway(t, map[string]fixtures.Options{"demo": {Unary: true}}, nil)
+		a = unary.send(`{"text":"noid abc"}`)
+		wantEqual(t, "unary", a.first, "cba")
+		wantEqual(t, "unary: isError", a.IsError, false)
+		wantEqual(t, "unary: no handle for what nobody can ask for", a.str("taskHandle"), "")
 	})
 }
 

@@ -26,7 +26,8 @@ func (f *fleet) newMember(r recipe, before *member) (*member, error) {
 		return nil, err
 	}
 	follower := a2a.NewFollower(a2a.FollowerOptions{
-		Alias: alias, Upstream: agent.Upstream, TaskBytes: r.limits.StreamBytes, Logger: f.observed.agents, Observe: f.observed.follow(alias),
+		Alias: alias, Upstream: agent.Upstream, MaxConcurrent: r.agent.MaxConcurrent, TaskBytes: r.limits.StreamBytes,
+		Logger: f.observed.agents, Observe: f.observed.follow(alias),
 	})
 	return &member{recipe: r, agent: agent, follower: follower, shown: newShownAgent(agent, r.agent, f.pins, before)}, nil
 }
