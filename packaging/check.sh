@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Checks what a2agate is packaged with, as far as that goes without publishing
+# and without a Docker engine. What a check needs and the machine lacks, it
+# skips and says so.
+#
+#   packaging/check.sh        a few seconds to three minutes: one target
+#   packaging/check.sh full   every target; builds goreleaser where it must
+#
+# A2AGATE_CHECK_SECONDS bounds the building of goreleaser (100) and, apart from
+# it, of the snapshot (100).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p .tmp
+full=${1:-}
+bound=${A2AGATE_CHECK_SECONDS:-100}
+[ "$full" = full ] && bound=3600
+failed=0 passed=0 skipped=0
+
+ok() { passed=$((passed + 1)); echo "ok   $1"; }
+bad() { failed=$((failed + 1)); echo "FAIL $1"; }
+skip() { skipped=$((skipped + 1)); echo "skip $1: $2"; }
+check() { # NAME COMMAND…: its output is shown when it fails
+  local name=$1 out; shift
+  if out=$("$@" 2>&1); then ok "$name"; else bad "$name"; printf '%s\n' "$out" | tail -40; fi
+}
+
+node_tools() { # mcpb and dockerfile-utils, pinned in packaging/package-lock.json
+  [ -x packaging/node_modules/.bin/mcpb ] && cmp -s packaging/package-lock.json packaging/node_modules/.a2agate-lock && return 0
+  command -v npm >/dev/null || return 1
+  (cd packaging && timeout 120 npm ci --no-audit --no-fund --loglevel=error >/dev/null 2>&1 && cp package-lock.json node_modules/.a2agate-lock)
+}
+
+# The scripts and the program in the packages.
+for script in packaging/*.sh packaging/*/*.sh; do check "sh -n $script" bash -n "$script"; done
+if command -v shellcheck >/dev/null; then check shellcheck shellcheck packaging/*.sh packaging/*/*.sh; else skip shellcheck "not installed"; fi
+if [ ! -x bin/a2agate ]; then make build >/dev/null || bad "make build"; fi
+
+# systemd: the unit as if the program were installed.
+if command -v systemd-analyze >/dev/null; then
+  mkdir -p .tmp/systemd
+  sed "s#/usr/bin/a2agate#$PWD/bin/a2agate#" packaging/systemd/a2agate.service >.tmp/systemd/a2agate.service
+  check "systemd-analyze verify" systemd-analyze verify --man=no .tmp/systemd/a2agate.service
+  check "systemd-analyze security, at most 2.0" systemd-analyze security --offline=yes --threshold=20 .tmp/systemd/a2agate.service
+else
+  skip "systemd-analyze" "not installed"
+fi
+if command -v plutil >/dev/null; then check plutil plutil -lint packaging/launchd/*.plist; else skip plutil "not installed; go test reads the file as XML"; fi
+
+# The Dockerfile and the bundle.
+if node_tools; then
+  check "dockerfile-utils lint" packaging/node_modules/.bin/dockerfile-utils lint packaging/docker/Dockerfile
+  check "mcpb validate" packaging/node_modules/.bin/mcpb validate packaging/mcpb/manifest.json
+  check "mcpb pack" packaging/mcpb/build.sh "$(go env GOOS)" "$(go env GOARCH)" .tmp/a2agate.mcpb bin/a2agate
+else
+  skip "dockerfile-utils, mcpb" "npm is not installed or the registry not reached"
+fi
+if command -v hadolint >/dev/null; then check hadolint hadolint packaging/docker/Dockerfile; else skip hadolint "not installed"; fi
+
+# goreleaser: pinned in packaging/tools.mod. Its first build takes minutes; one
+# that was cut off goes on from the build cache the next time.
+goreleaser=$(command -v goreleaser || echo .tmp/goreleaser)
+if [ ! -x "$goreleaser" ]; then
+  timeout "$bound" go build -modfile=packaging/tools.mod -o .tmp/goreleaser github.com/goreleaser/goreleaser/v2 2>.tmp/goreleaser.log
+fi
+if [ -x "$goreleaser" ]; then
+  check "goreleaser check" "$goreleaser" check
+  config=.goreleaser.yaml
+  if [ "$full" != full ]; then
+    config=.tmp/goreleaser.yaml
+    sed -E "s/^( *goos:) \[.*/\1 [$(go env GOHOSTOS)]/; s/^( *goarch:) \[.*/\1 [$(go env GOHOSTARCH)]/" .goreleaser.yaml >$config
+  fi
+  timeout "$bound" "$goreleaser" release --snapshot --clean --config $config >.tmp/snapshot.log 2>&1
+  case $? in
+    0) check "goreleaser snapshot has its files" packaging/snapshot.sh .tmp/dist "$full" ;;
+    124) skip "goreleaser snapshot" "not done in $bound s; the next time it goes on from the build cache" ;;
+    *) bad "goreleaser snapshot"; tail -30 .tmp/snapshot.log ;;
+  esac
+else
+  skip goreleaser "not built in $bound s ($(tail -1 .tmp/goreleaser.log)); the next time it goes on from the build cache"
+fi
+
+echo "packaging: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
