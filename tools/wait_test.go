@@ -434,3 +434,46 @@ func TestSkillsTimeoutIsItsOwn(t *testing.T) {
 		wantEqual(t, "status", got.str("status"), "completed")
 	})
 }
+
+// hangingUpstream takes messages and never answers them.
+type hangingUpstream struct{ a2a.Upstream }
+
+func (hangingUpstream) Streams() bool { return false }
+
+func (hangingUpstream) Send(ctx context.Context, _ a2a.SendRequest) (a2a.Event, error) {
+	<-ctx.Done()
+	return a2a.Event{}, &a2a.Error{Cause: a2a.CauseCanceled, Message: "cancelled", Err: ctx.Err()}
+}
+
+// A wait ends with its follower, or with its watch, long before its own time:
+// asking again would only be answered the same at once.
+func TestWaitEndsWithWhatItWaitsFor(t *testing.T) {
+	for _, ends := range []string{"follower", "watch"} {
+		inBubble(t, func(t *testing.T) {
+			f := a2a.NewFollower(a2a.FollowerOptions{Alias: "demo", Upstream: func(context.Context) (a2a.Upstream, error) { return hangingUpstream{}, nil }})
+			ctx, stop := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { _ = f.Run(ctx) })
+			<-f.Started()
+			watch, err := f.Send(ctx, a2a.SendRequest{Message: a2a.Message{MessageID: "m", Role: a2a.RoleUser, Parts: []a2a.Part{{Kind: a2a.PartText, Text: "x"}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked, began := 0, time.Now()
+			w := &wait{watch: watch, deadline: began.Add(time.Hour), until: func(s a2a.Snapshot) bool { asked++; return settled(s) }}
+			time.AfterFunc(time.Second, func() {
+				if ends == "watch" {
+					watch.Close()
+				}
+				stop()
+			})
+			snap, end := w.run(t.Context())
+			if end != endBudget || known(snap) || asked > 10 || time.Since(began) > 5*time.Second {
+				t.Errorf("%s ends: ending %d after %v, %d looks, %+v", ends, end, time.Since(began), asked, snap)
+			}
+			stop()
+			watch.Close()
+			running.Wait()
+		})
+	}
+}
