@@ -65,7 +65,9 @@ type attempt struct {
 	notification bool
 }
 
-func (a attempt) String() string { return fmt.Sprintf("%s %s %s{%s}", a.path, a.method, a.legacy, a.params) }
+func (a attempt) String() string {
+	return fmt.Sprintf("%s %s %s{%s}", a.path, a.method, a.legacy, a.params)
+}
 
 // with puts an identifier in the place of ID.
 func (a attempt) with(id string) attempt {
@@ -340,7 +342,9 @@ func TestAgentToolsKeepContextsApart(t *testing.T) {
 	}
 	ann, bob := say("ann-token"), say("bob-token")
 	again := say("ann-token")
-	id := func(text string) string { return regexp.MustCompile(`ctx-[a-z0-9-]+|context-[a-zA-Z0-9-]+`).FindString(text) }
+	id := func(text string) string {
+		return regexp.MustCompile(`ctx-[a-z0-9-]+|context-[a-zA-Z0-9-]+`).FindString(text)
+	}
 	if id(ann) == "" || id(ann) != id(again) || id(ann) == id(bob) {
 		t.Errorf("ann %q, bob %q, ann again %q", ann, bob, again)
 	}

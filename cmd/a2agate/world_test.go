@@ -62,6 +62,8 @@ type gate struct {
 	cancel context.CancelFunc
 	done   chan int
 	token  string
+	// inner is the gateway itself, where it does not run as a command.
+	inner *gateway
 }
 
 // newGate runs serve on a configuration until the test ends, by itself or by

@@ -59,7 +59,8 @@ var (
 	requestBuckets  = []float64{.0005, .002, .01, .05, .25, 1, 5, 30, 300}
 )
 
-// Metrics are the gateway's metrics. Its methods may be called concurrently.
+// Metrics are the gateway's metrics. A nil *Metrics counts nothing. Its methods
+// may be called concurrently.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -79,6 +80,63 @@ type Metrics struct {
 
 	mu    sync.Mutex
 	tools map[string]bool
+
+	// Looking a series up by its labels costs more than counting: those that
+	// a call needs are kept at hand.
+	callSeries     series[callLabels, counted]
+	requestSeries  series[requestLabels, counted]
+	upstreamSeries series[upstreamLabels, counted]
+	followSeries   series[string, followed]
+}
+
+type (
+	callLabels     struct{ tool, agent, outcome string }
+	requestLabels  struct{ method, revision, code string }
+	upstreamLabels struct{ agent, op, cause string }
+
+	// counted is a count with the times of what is counted.
+	counted struct {
+		count prometheus.Counter
+		times prometheus.Observer
+	}
+	followed struct{ watches, tasks, streams prometheus.Gauge }
+)
+
+func (c counted) add(took time.Duration) {
+	c.count.Inc()
+	c.times.Observe(took.Seconds())
+}
+
+// series keeps the series of labels. The labels are closed sets, so it stays
+// small.
+type series[L comparable, S any] struct {
+	mu sync.RWMutex
+	of map[L]S
+}
+
+// get returns the series of labels, made by make where it is not at hand.
+func (s *series[L, S]) get(labels L, make func() S) S {
+	s.mu.RLock()
+	v, ok := s.of[labels]
+	s.mu.RUnlock()
+	if ok {
+		return v
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v = make()
+	if s.of == nil {
+		s.of = map[L]S{}
+	}
+	s.of[labels] = v
+	return v
+}
+
+// forget drops what is at hand, because the series do not exist any more.
+func (s *series[L, S]) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.of)
 }
 
 // Now is the part of the metrics that is read when they are asked for. A nil
@@ -148,12 +206,17 @@ func (m *Metrics) Handler() http.Handler {
 // Call counts a tool call that is over. tool is "" for a name that no tool
 // has, agent "" where the call went to none.
 func (m *Metrics) Call(tool, agent, outcome string, took time.Duration) {
+	if m == nil {
+		return
+	}
 	tool = m.tool(tool)
 	if agent == "" {
 		agent = "none"
 	}
-	m.calls.WithLabelValues(tool, agent, label(outcomeLabels, outcome)).Inc()
-	m.callTime.WithLabelValues(tool).Observe(took.Seconds())
+	l := callLabels{tool, agent, label(outcomeLabels, outcome)}
+	m.callSeries.get(l, func() counted {
+		return counted{m.calls.WithLabelValues(l.tool, l.agent, l.outcome), m.callTime.WithLabelValues(l.tool)}
+	}).add(took)
 }
 
 // tool is the label of a tool; the first ones have their own.
@@ -175,9 +238,13 @@ func (m *Metrics) tool(name string) string {
 
 // Request counts an MCP request that is over.
 func (m *Metrics) Request(method, revision string, code int, took time.Duration) {
-	method = label(methodLabels, method)
-	m.requests.WithLabelValues(method, label(revisionLabels, revision), codeLabel(code)).Inc()
-	m.requestTime.WithLabelValues(method).Observe(took.Seconds())
+	if m == nil {
+		return
+	}
+	l := requestLabels{label(methodLabels, method), label(revisionLabels, revision), codeLabel(code)}
+	m.requestSeries.get(l, func() counted {
+		return counted{m.requests.WithLabelValues(l.method, l.revision, l.code), m.requestTime.WithLabelValues(l.method)}
+	}).add(took)
 }
 
 // codeLabel is the code of an error, of those that exist.
@@ -193,6 +260,9 @@ func codeLabel(code int) string {
 
 // Refused counts a request that was refused by its headers alone.
 func (m *Metrics) Refused(status int) {
+	if m == nil {
+		return
+	}
 	s := other
 	if status >= 400 && status < 600 {
 		s = strconv.Itoa(status)
@@ -212,11 +282,15 @@ type Upstream struct {
 
 // Upstream counts a request to an agent.
 func (m *Metrics) Upstream(u Upstream) {
-	op := label(opLabels, u.Op)
-	m.upstream.WithLabelValues(u.Agent, op, label(causeLabels, u.Cause)).Inc()
-	m.upTime.WithLabelValues(u.Agent, op).Observe(u.Took.Seconds())
+	if m == nil {
+		return
+	}
+	l := upstreamLabels{u.Agent, label(opLabels, u.Op), label(causeLabels, u.Cause)}
+	m.upstreamSeries.get(l, func() counted {
+		return counted{m.upstream.WithLabelValues(l.agent, l.op, l.cause), m.upTime.WithLabelValues(l.agent, l.op)}
+	}).add(u.Took)
 	if u.Retry > 0 {
-		m.retries.WithLabelValues(u.Agent, op).Inc()
+		m.retries.WithLabelValues(l.agent, l.op).Inc()
 	}
 	if u.Fallback != "" {
 		m.fallbacks.WithLabelValues(u.Agent, label(fallbackLabels, u.Fallback)).Inc()
@@ -225,18 +299,28 @@ func (m *Metrics) Upstream(u Upstream) {
 
 // Follow changes the numbers of what is followed of an agent.
 func (m *Metrics) Follow(agent string, watches, tasks, streams int) {
-	for _, d := range []struct {
-		of *prometheus.GaugeVec
-		by int
-	}{{m.watches, watches}, {m.followed, tasks}, {m.streams, streams}} {
-		if d.by != 0 {
-			d.of.WithLabelValues(agent).Add(float64(d.by))
-		}
+	if m == nil {
+		return
+	}
+	f := m.followSeries.get(agent, func() followed {
+		return followed{m.watches.WithLabelValues(agent), m.followed.WithLabelValues(agent), m.streams.WithLabelValues(agent)}
+	})
+	if watches != 0 {
+		f.watches.Add(float64(watches))
+	}
+	if tasks != 0 {
+		f.tasks.Add(float64(tasks))
+	}
+	if streams != 0 {
+		f.streams.Add(float64(streams))
 	}
 }
 
 // Reload counts a change of the configuration.
 func (m *Metrics) Reload(ok bool) {
+	if m == nil {
+		return
+	}
 	outcome := "failed"
 	if ok {
 		outcome = "ok"
@@ -247,12 +331,17 @@ func (m *Metrics) Reload(ok bool) {
 // Forget drops the counts of an agent that is not configured any more. What is
 // still followed of it goes on to be shown, and ends at zero.
 func (m *Metrics) Forget(agent string) {
+	if m == nil {
+		return
+	}
 	match := prometheus.Labels{"agent": agent}
 	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
 		m.calls, m.upstream, m.retries, m.fallbacks, m.upTime,
 	} {
 		v.DeletePartialMatch(match)
 	}
+	m.callSeries.forget()
+	m.upstreamSeries.forget()
 }
 
 var (

@@ -74,6 +74,27 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestForgottenAgentReturns: what is counted of an agent that is configured
+// again shows again.
+func TestForgottenAgentReturns(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics("dev", Now{})
+	for range 2 {
+		m.Call("a2a_discover", "billing", "result", 0)
+		m.Upstream(Upstream{Agent: "billing", Op: "send"})
+		text := scrape(t, m)
+		for _, line := range []string{
+			`a2agate_calls_total{agent="billing",outcome="result",tool="a2a_discover"} 1`,
+			`a2agate_upstream_requests_total{agent="billing",cause="none",op="send"} 1`,
+		} {
+			if !strings.Contains(text, line) {
+				t.Errorf("missing: %s", line)
+			}
+		}
+		m.Forget("billing")
+	}
+}
+
 // TestLabelsAreClosed: whatever callers and agents say, the number of series
 // stays bounded.
 func TestLabelsAreClosed(t *testing.T) {
@@ -115,6 +136,19 @@ func TestNowWithoutSay(t *testing.T) {
 	if text := scrape(t, m); bytes.Contains([]byte(text), []byte("a2agate_handles")) {
 		t.Error("handles are told although the store does not say")
 	}
+}
+
+// TestNilMetrics: no metrics is a value like any other.
+func TestNilMetrics(t *testing.T) {
+	t.Parallel()
+	var m *Metrics
+	m.Call("a", "b", "result", 0)
+	m.Request("ping", "", 0, 0)
+	m.Refused(401)
+	m.Upstream(Upstream{})
+	m.Follow("a", 1, 1, 1)
+	m.Reload(true)
+	m.Forget("a")
 }
 
 func BenchmarkCall(b *testing.B) {
