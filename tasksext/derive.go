@@ -41,6 +41,12 @@ func (s *Service) detail(ctx context.Context, r *record, entry handles.Entry, c 
 		s.derive(ctx, r, entry, c)
 	}
 	if end := r.memo.Settled; end != nil {
+		if entry.Running {
+			// The handle's time is another since the work is over.
+			if now, err := s.o.Handles.Peek(ctx, handles.KindTask, r.handle, r.principal); err == nil {
+				entry = now
+			}
+		}
 		return Detail{TaskInfo: s.info(r, entry, end.Status, end.Message), ResultJSON: end.Result, Err: end.Err}
 	}
 	if open := r.open(); len(open) > 0 {

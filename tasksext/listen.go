@@ -21,13 +21,16 @@ type Watch struct {
 	// the order in which they changed.
 	mu  sync.Mutex
 	due []string
+	// taken is the digest of what the listener has last taken of each task. It
+	// is for Take only.
+	taken map[string]string
 }
 
 // Listen follows those of ids that are c.Principal's until the watch is
 // closed. The present state of each is due at once.
 func (s *Service) Listen(c Call, ids []string) *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &Watch{s: s, call: c, cancel: cancel, wake: make(chan struct{}, 1)}
+	w := &Watch{s: s, call: c, cancel: cancel, wake: make(chan struct{}, 1), taken: map[string]string{}}
 	seen := map[string]bool{}
 	for _, id := range ids {
 		c.TaskID = id
@@ -52,8 +55,8 @@ func (w *Watch) Accepted() []string { return w.accepted }
 // Wake receives when Take has something.
 func (w *Watch) Wake() <-chan struct{} { return w.wake }
 
-// Take returns the newest state of each task that changed since the last
-// Take.
+// Take returns the newest state of each task that is another than the last
+// Take's: what has changed since a wake comes with that wake already.
 func (w *Watch) Take(ctx context.Context) []Detail {
 	w.mu.Lock()
 	due := w.due
@@ -63,9 +66,12 @@ func (w *Watch) Take(ctx context.Context) []Detail {
 	for _, id := range due {
 		c := w.call
 		c.TaskID = id
-		if d, fault := w.s.peek(ctx, c); fault == nil {
-			details = append(details, d)
+		d, digest, err := w.s.peek(ctx, c)
+		if err != nil || w.taken[id] == digest {
+			continue
 		}
+		w.taken[id] = digest
+		details = append(details, d)
 	}
 	return details
 }
@@ -122,19 +128,21 @@ func (w *Watch) follow(ctx context.Context, r *record, entry handles.Entry) {
 	}
 }
 
-// peek is Get without asking the agent and without renewing the handle.
-func (s *Service) peek(ctx context.Context, c Call) (Detail, error) {
+// peek is Get without asking the agent and without renewing the handle. The
+// digest tells one state that a client sees from the next.
+func (s *Service) peek(ctx context.Context, c Call) (d Detail, digest string, err error) {
 	entry, err := s.o.Handles.Peek(ctx, handles.KindTask, c.TaskID, c.Principal)
 	if err != nil {
-		return Detail{}, err
+		return Detail{}, "", err
 	}
 	s.mu.Lock()
 	r := s.records[c.TaskID]
 	s.mu.Unlock()
 	if r == nil {
-		return Detail{}, unknownTask(c.TaskID)
+		return Detail{}, "", unknownTask(c.TaskID)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return s.detail(ctx, r, entry, c), nil
+	d = s.detail(ctx, r, entry, c)
+	return d, r.digest, nil
 }

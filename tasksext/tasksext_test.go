@@ -3,6 +3,7 @@ package tasksext
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -451,8 +452,13 @@ func TestListenShowsEveryStateOnce(t *testing.T) {
 			if len(list) == 0 {
 				return Detail{}
 			}
-			seen = append(seen, string(list[0].Status))
-			return list[0]
+			d := list[0]
+			shown := fmt.Sprintf("%s %q %s", d.Status, d.StatusMessage, keys(d))
+			if len(seen) > 0 && seen[len(seen)-1] == shown {
+				t.Errorf("shown twice: %s", shown)
+			}
+			seen = append(seen, shown)
+			return d
 		}
 		if d := next(); d.Status != translate.TaskWorking {
 			t.Fatalf("first %s", d.Status)
@@ -471,6 +477,51 @@ func TestListenShowsEveryStateOnce(t *testing.T) {
 				t.Errorf("after the end came %+v", more)
 			}
 		default:
+		}
+	})
+}
+
+// What has changed between a wake and its taking is shown by the taking, and
+// the wake of the change itself has nothing more to show.
+func TestListenTakesAChangeOnce(t *testing.T) {
+	inWorld(t, fixtures.Options{}, func(w *world) {
+		t := w.t
+		id := w.start("slow 5 abc")
+		listen := w.svc.Listen(w.call(id), []string{id})
+		defer listen.Close()
+		var shown []string
+		take := func() {
+			for _, d := range listen.Take(t.Context()) {
+				shown = append(shown, string(d.Status))
+			}
+		}
+		take()
+		synctest.Wait()
+		take() // the same state, seen by the listener's own goroutine
+		time.Sleep(time.Minute)
+		take()
+		synctest.Wait()
+		take()
+		if want := []string{"working", "completed"}; !slices.Equal(shown, want) {
+			t.Errorf("shown %v, want %v", shown, want)
+		}
+	})
+}
+
+// The ttl of a task that has just ended is that of its handle from now on, not
+// of the work that is over.
+func TestTTLOfAnEndedTask(t *testing.T) {
+	inWorld(t, fixtures.Options{}, func(w *world) {
+		t := w.t
+		id := w.start("slow 5 abc")
+		c := w.call(id)
+		if d := w.get(c); d.TTL < 24*time.Hour {
+			t.Errorf("ttl %s while it works", d.TTL)
+		}
+		w.agent.Restart(false) // the end is found out by the read
+		first := w.until(c, translate.TaskCompleted)
+		if again := w.get(c); first.TTL != again.TTL || first.TTL > time.Hour {
+			t.Errorf("ttl %s at the end, then %s", first.TTL, again.TTL)
 		}
 	})
 }
