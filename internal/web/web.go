@@ -83,7 +83,8 @@ type Tool struct {
 	Skill string `json:"skill,omitempty"`
 }
 
-// Tasks are the tasks of the caller that still work or wait.
+// Tasks are the tasks of the caller that worked or waited when the gateway last
+// heard of them: it does not ask an agent for the sake of the page.
 type Tasks struct {
 	Open int `json:"open"`
 	// More says that Open is a lower bound: not all were counted.
