@@ -301,13 +301,21 @@ func TestPrincipalLimits(t *testing.T) {
 func TestAgentLimit(t *testing.T) {
 	t.Parallel()
 	agent := newAgentServer(t, fixtures.Options{})
-	began, release := agent.hold()
+	began, free := make(chan struct{}), make(chan struct{})
+	agent.OnCommand("mute", func(ctx context.Context, turn *fixtures.Turn) error {
+		close(began)
+		select {
+		case <-free:
+		case <-ctx.Done():
+		}
+		return turn.Reply(fixtures.Text("speaks again"))
+	})
 	g := newGate(t, fmt.Sprintf(`{"agents":{"demo":{"url":%q,"maxConcurrent":1}}}`, agent.url))
 	g.ready(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if _, err := g.ask(t.Context(), "tools/call", "a2a_send_message", `"name":"a2a_send_message","arguments":{"text":"hold"}`, ""); err != nil {
+		if _, err := g.ask(t.Context(), "tools/call", "a2a_send_message", `"name":"a2a_send_message","arguments":{"text":"mute"}`, ""); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -317,7 +325,7 @@ func TestAgentLimit(t *testing.T) {
 	if e.Status != "working" || e.Task == "" || len(agent.AllExecutions()) != before {
 		t.Errorf("%+v, and the agent got %d messages more", e, len(agent.AllExecutions())-before)
 	}
-	release()
+	close(free)
 	<-done
 	if r := g.call(t, "a2a_get_task", fmt.Sprintf(`{"taskHandle":%q,"waitSeconds":60}`, e.Task)); !strings.Contains(r.text(), "one too many") {
 		t.Errorf("the answer is lost: %s", r.text())
