@@ -1,7 +1,6 @@
 package a2a
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -115,7 +114,7 @@ func benchClient(b *testing.B, srv *httptest.Server) *Client {
 	return c
 }
 
-func plainSend(b *testing.B, client *http.Client, url string) {
+func plainSend(b testing.TB, client *http.Client, url string) {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "1", "method": "SendMessage", "params": map[string]any{
 		"message": map[string]any{"messageId": "m", "role": "ROLE_USER", "parts": []any{map[string]any{"text": "hello"}}},
 	}})
@@ -216,26 +215,7 @@ func BenchmarkStream(b *testing.B) {
 	b.Run("plain", func(b *testing.B) {
 		defer perOp(b)()
 		for b.Loop() {
-			resp, err := srv.Client().Post(srv.URL, "application/json", strings.NewReader("{}"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			n := 0
-			for sc := bufio.NewScanner(resp.Body); sc.Scan(); {
-				data, ok := bytes.CutPrefix(sc.Bytes(), []byte("data: "))
-				if !ok {
-					continue
-				}
-				var reply bareReply
-				if err := json.Unmarshal(data, &reply); err != nil {
-					b.Fatal(err)
-				}
-				n++
-			}
-			resp.Body.Close()
-			if n != 201 {
-				b.Fatalf("%d events", n)
-			}
+			plainStream(b, srv.Client(), srv.URL)
 		}
 	})
 	for _, folded := range []bool{false, true} {

@@ -122,13 +122,14 @@ func (t *Transport) transport(policy TransportPolicy, config *tls.Config) *http.
 
 // RoundTrip sends req over the configured origin's connections or the others.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := t.policy.checkLiteral(req.URL); err != nil {
+	origin := originOf(req.URL)
+	if err := t.policy.checkLiteral(origin); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
 		return nil, err
 	}
-	if originOf(req.URL) != t.own {
+	if origin != t.own {
 		return t.other.RoundTrip(req)
 	}
 	return t.mine.RoundTrip(req)
@@ -162,13 +163,12 @@ func (p addressPolicy) control(ctx context.Context, network, address string, _ s
 	return p.refusal(host, port, ap.Addr())
 }
 
-// checkLiteral judges a URL whose host is an address, before any proxy.
-func (p addressPolicy) checkLiteral(u *url.URL) error {
-	ip, ok := addressOf(u.Hostname())
+// checkLiteral judges an origin whose host is an address, before any proxy.
+func (p addressPolicy) checkLiteral(o webOrigin) error {
+	ip, ok := addressOf(o.host)
 	if !ok {
 		return nil // a name: judged when it is dialled
 	}
-	o := originOf(u)
 	return p.refusal(o.host, o.port, ip)
 }
 

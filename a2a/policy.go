@@ -60,7 +60,11 @@ func addressOf(host string) (netip.Addr, bool) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip, true
 	}
-	parts := strings.Split(strings.TrimSuffix(host, "."), ".")
+	host = strings.TrimSuffix(host, ".")
+	if last := host[strings.LastIndexByte(host, '.')+1:]; last == "" || last[0] < '0' || last[0] > '9' {
+		return netip.Addr{}, false // nearly every name
+	}
+	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
 		return netip.Addr{}, false
 	}
