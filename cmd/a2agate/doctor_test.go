@@ -266,7 +266,7 @@ func settled(report string) string {
 var findingLine = regexp.MustCompile(`(?m)^ {22}([a-z0-9_]+): `)
 
 // Every finding has an agent that shows it, with its exact words; and every
-// finding is told about in the documentation (see docs_test.go).
+// finding is told about in the documentation (see troubleshooting_test.go).
 func TestDoctorGolden(t *testing.T) {
 	golden := openGolden(t, "testdata/doctor.txtar")
 	seen := map[string]bool{}

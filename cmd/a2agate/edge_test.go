@@ -161,7 +161,7 @@ func (g *gate) local(t *testing.T) {
 }
 
 // Profiles and levels are for this machine only.
-func TestDebugListener(t *testing.T) {
+func TestDebugListenIsLoopback(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, `{`+plainAgent+`,"debugListen":"127.0.0.1:0","log":{"debug":2}}`)
 	g.url = "http://" + g.log.match(t, `msg="debug listener" address=(\S+)`)[1] + "/mcp"
