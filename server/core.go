@@ -83,8 +83,8 @@ type Request struct {
 	// Headers looks up Mcp-Param-* headers; nil on transports without headers,
 	// where nothing is checked.
 	Headers ParamHeaders
-	// SessionID returns the id that a legacy initialize hands out; nil for
-	// none. The answer says it in Answer.Session.
+	// NewSession makes the id that a legacy initialize hands out, which
+	// Answer.Session then says; nil for none.
 	NewSession func(translate.Revision, tools.ClientCapabilities) string
 }
 

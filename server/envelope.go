@@ -48,17 +48,17 @@ type Envelope struct {
 
 // Params are the members of params that the gateway reads, of all methods.
 type Params struct {
-	Name, URI, TaskID, Arguments, Cursor       json.RawMessage
-	InputResponses, RequestState               json.RawMessage
-	Notifications, RequestID                   json.RawMessage
-	ProtocolVersion, Capabilities, Ref, Reason json.RawMessage
+	Name, URI, TaskID, Arguments, Cursor json.RawMessage
+	InputResponses, RequestState         json.RawMessage
+	Notifications, RequestID             json.RawMessage
+	ProtocolVersion, Capabilities, Ref   json.RawMessage
 }
 
 // Meta are the members of params._meta that the gateway reads.
 type Meta struct {
-	ProtocolVersion, ClientCapabilities  json.RawMessage
-	ClientInfo, LogLevel, ProgressToken  json.RawMessage
-	TraceParent, TraceState, Correlation json.RawMessage
+	ProtocolVersion, ClientCapabilities json.RawMessage
+	LogLevel, ProgressToken             json.RawMessage
+	TraceParent, TraceState             json.RawMessage
 }
 
 // The keys of params._meta (MCP 2026-07-28, basic).
@@ -251,8 +251,6 @@ func (p *Params) field(key []byte) *json.RawMessage {
 		return &p.Capabilities
 	case "ref":
 		return &p.Ref
-	case "reason":
-		return &p.Reason
 	}
 	return nil
 }
@@ -277,8 +275,6 @@ func (e *Envelope) scanMeta(s *scanner) (problem string) {
 			e.Meta.ProtocolVersion = v
 		case metaCapabilities:
 			e.Meta.ClientCapabilities = v
-		case metaClientInfo:
-			e.Meta.ClientInfo = v
 		case metaLogLevel:
 			e.Meta.LogLevel = v
 		case "progressToken":

@@ -25,7 +25,7 @@ func TestEnvelopeParts(t *testing.T) {
 		"id": {string(e.ID), "18446744073709551616"}, "method": {e.Method, "tools/call"}, "name": {string(e.P.Name), `"n"`},
 		"arguments": {string(e.P.Arguments), `{"a":[1,{"b":null}]}`}, "token": {string(e.Meta.ProgressToken), `"t"`},
 		"trace": {string(e.Meta.TraceParent) + string(e.Meta.TraceState), `"p""s"`}, "level": {string(e.Meta.LogLevel), `"debug"`},
-		"info": {string(e.Meta.ClientInfo), `{"name":"x"}`}, "state": {string(e.P.RequestState), `"rs"`},
+		"state": {string(e.P.RequestState), `"rs"`},
 	} {
 		if got[0] != got[1] {
 			t.Errorf("%s: %q, want %q", name, got[0], got[1])

@@ -254,7 +254,7 @@ func appendTool(dst []byte, t *listedTool, rev translate.Revision) []byte {
 	dst = translate.AppendString(dst, t.Description)
 	dst = append(dst, `,"inputSchema":`...)
 	dst = append(dst, t.input...)
-	if listsOutputSchema(t.OutputSchema, rev) {
+	if t.OutputSchema != nil && translate.SchemaFits(t.OutputSchema, rev) {
 		dst = append(dst, `,"outputSchema":`...)
 		dst = append(dst, t.OutputSchema...)
 	}
@@ -267,18 +267,6 @@ func appendTool(dst []byte, t *listedTool, rev translate.Revision) []byte {
 		dst = translate.AppendMeta(dst, t.Meta)
 	}
 	return append(dst, '}')
-}
-
-// listsOutputSchema: none on 2025-03-26; before 2026-07-28 its root is an
-// object.
-func listsOutputSchema(raw json.RawMessage, rev translate.Revision) bool {
-	if raw == nil || rev < translate.Rev20250618 {
-		return false
-	}
-	if rev.Modern() {
-		return true
-	}
-	return badSchema(raw) == ""
 }
 
 func appendPrompt(dst []byte, p *tools.Prompt, rev translate.Revision) []byte {
