@@ -17,14 +17,17 @@ if [ "$(go env GOHOSTOS)" = linux ]; then
   need '*.rpm' 1
 fi
 [ "${2:-}" = full ] && need '*.zip' 2
-archive=$(find "$dist" -name '*.tar.gz' | head -1)
+archive=$(find "$dist" -name '*.tar.gz' -print -quit)
+inside=$(tar -tzf "$archive")
 for file in a2agate LICENSE README.md man/a2agate.1 man/a2agate-serve.1 completions/a2agate.bash completions/_a2agate completions/a2agate.fish; do
-  tar -tzf "$archive" | grep -qx "$file" || { echo "$archive has no $file"; exit 1; }
+  grep -qx "$file" <<<"$inside" || { echo "$archive has no $file"; exit 1; }
 done
 if command -v dpkg-deb >/dev/null; then
-  deb=$(find "$dist" -name '*.deb' | head -1)
+  deb=$(find "$dist" -name '*.deb' -print -quit)
+  inside=$(dpkg-deb --fsys-tarfile "$deb" | tar -t)
   for file in ./usr/bin/a2agate ./usr/lib/systemd/system/a2agate.service ./usr/lib/sysusers.d/a2agate.conf ./etc/a2agate/agents.json ./usr/share/man/man1/a2agate.1; do
-    dpkg-deb --fsys-tarfile "$deb" | tar -t | grep -qx "$file" || { echo "$deb has no $file"; exit 1; }
+    grep -qx "$file" <<<"$inside" || { echo "$deb has no $file"; exit 1; }
   done
-  dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./conffiles | grep -qx /etc/a2agate/agents.json
+  conffiles=$(dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./conffiles)
+  grep -qx /etc/a2agate/agents.json <<<"$conffiles" || { echo "$deb would overwrite the agents"; exit 1; }
 fi
