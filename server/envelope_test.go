@@ -92,6 +92,10 @@ func TestEnvelopeDepth(t *testing.T) {
 	if _, err := ParseEnvelope([]byte(nested(498)), 0); err != nil {
 		t.Errorf("500 levels: %v", err)
 	}
+	lists := `{"jsonrpc":"2.0","id":7,"method":"m","params":{"arguments":` + strings.Repeat("[", 499) + strings.Repeat("]", 499) + `}}`
+	if _, err := ParseEnvelope([]byte(lists), 0); err == nil {
+		t.Error("501 levels pass")
+	}
 	for _, n := range []int{500, 200_000} {
 		e, err := ParseEnvelope([]byte(nested(n)), 0)
 		if err == nil || err.Code != translate.CodeInvalidRequest || string(e.ID) != "7" || !strings.Contains(err.Message, "deeper than 500 levels") {

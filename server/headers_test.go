@@ -39,6 +39,9 @@ func TestNameInBase64(t *testing.T) {
 	if w := do(s, modernPost(body, "Mcp-Name", "=?base64?YTJhOi8vdGFza3MvdGtfw7wvYXJ0aWZhY3RzL2Ex?=")); w.Code != 200 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+	if _, ok := decodeSentinel("=?base64?YR==?="); ok {
+		t.Error("base64 with spare bits passes")
+	}
 	if w := do(s, modernPost(body, "Mcp-Name", "a2a://tasks/tk_ü/artifacts/a1")); w.Code != 400 || code(t, w) != -32020 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
