@@ -56,7 +56,7 @@ func (t *tapped) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
 		// The error's text may have the URL with its query: the caller reports it.
-		x.log.Log(ctx, LevelSummary, "no answer", "ms", x.ms())
+		x.log.Log(ctx, LevelSummary, "no agent answer", "ms", x.ms())
 		return nil, err
 	}
 	x.response(resp)
@@ -83,7 +83,7 @@ func (x *exchange) ms() int64 { return time.Since(x.started).Milliseconds() }
 func (x *exchange) on(l slog.Level) bool { return x.log.Enabled(x.ctx, l) }
 
 func (x *exchange) request(req *http.Request) {
-	x.log.Log(x.ctx, LevelSummary, "request", "method", req.Method, "bytes", req.ContentLength)
+	x.log.Log(x.ctx, LevelSummary, "agent request", "method", req.Method, "bytes", req.ContentLength)
 	if !x.on(LevelPayload) || req.GetBody == nil {
 		return
 	}
@@ -96,11 +96,11 @@ func (x *exchange) request(req *http.Request) {
 	if err != nil {
 		return
 	}
-	x.show("request body", LevelPayload, raw)
+	x.show("agent request body", LevelPayload, raw)
 }
 
 func (x *exchange) response(resp *http.Response) {
-	x.log.Log(x.ctx, LevelSummary, "answer", "status", resp.StatusCode, "type", cut(resp.Header.Get("Content-Type"), 60), "bytes", resp.ContentLength, "ms", x.ms())
+	x.log.Log(x.ctx, LevelSummary, "agent answer", "status", resp.StatusCode, "type", cut(resp.Header.Get("Content-Type"), 60), "bytes", resp.ContentLength, "ms", x.ms())
 	if !x.on(LevelPayload) || resp.Body == nil {
 		return
 	}
@@ -216,14 +216,14 @@ func eventEnd(p []byte) (end, skip int) {
 
 func (b *tappedBody) show(raw []byte) {
 	if !b.events {
-		b.x.show("answer body", LevelPayload, raw)
+		b.x.show("agent answer body", LevelPayload, raw)
 		return
 	}
 	if !b.x.on(LevelRaw) {
 		raw = eventData(raw)
 	}
 	if len(raw) > 0 {
-		b.x.show("event", LevelShape, raw)
+		b.x.show("agent event", LevelShape, raw)
 	}
 }
 

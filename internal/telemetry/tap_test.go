@@ -117,14 +117,14 @@ func TestTapLevels(t *testing.T) {
 			if has := strings.Contains(log, contents); has != (n == 5) {
 				t.Errorf("events %v, level %d: contents in the log: %v\n%s", events, n, has, log)
 			}
-			for text, from := range map[string]int{"msg=request ": 2, "msg=answer ": 2, "request body": 3, "SendMessage": 3} {
+			for text, from := range map[string]int{`msg="agent request" `: 2, `msg="agent answer" `: 2, "agent request body": 3, "SendMessage": 3} {
 				if has := strings.Contains(log, text); has != (n >= from) {
 					t.Errorf("events %v, level %d: %q in the log: %v\n%s", events, n, text, has, log)
 				}
 			}
-			bodyFrom, what, count := 3, "answer body", 1
+			bodyFrom, what, count := 3, "agent answer body", 1
 			if events {
-				bodyFrom, what, count = 4, "msg=event", 2
+				bodyFrom, what, count = 4, `msg="agent event"`, 2
 			}
 			want := 0
 			if n >= bodyFrom {
@@ -185,7 +185,7 @@ func TestTapBounds(t *testing.T) {
 	}
 	resp.Body.Close()
 	log := out.String()
-	if n := strings.Count(log, "msg=event"); n != 2 || !strings.Contains(log, "last") || !strings.Contains(log, "cut=true") {
+	if n := strings.Count(log, `msg="agent event"`); n != 2 || !strings.Contains(log, "last") || !strings.Contains(log, "cut=true") {
 		t.Errorf("%d events, want the cut one and the last", n)
 	}
 	if strings.Contains(log, secret[:len(secret)/2]) || strings.Contains(log, secret[len(secret)/2:]) {
