@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Real clients, real agents and the official MCP suite against the built
 # binary. Installs the pinned Node 22 and programs from npm by itself; needs Go
-# and npm. conformance/run.sh [interop|suite]: one part alone, without a report.
+# and npm. conformance/run.sh [direct|interop|suite]: one part alone, without a
+# report; direct is the client alone against the SDKs' agents.
 # REPEAT=20 repeats what depends on the order of things as often.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,6 +17,7 @@ if [ ! -x conformance/node_modules/.bin/node ] || ! cmp -s conformance/package-l
 fi
 [ -x bin/a2agate ] || make build
 go build -o .tmp/suite-agent ./conformance/agent
+go build -o .tmp/direct ./conformance/direct
 (cd conformance/gopeers && go build -o ../../.tmp/ ./agent ./client ./strict)
 node=$PWD/conformance/node_modules/.bin/node
 "$node" --version
@@ -24,14 +26,17 @@ own() { # the tests of what judges here
   (cd conformance/gopeers && go test ./...) || rc=1
   "$node" --test --test-reporter=dot conformance/*.test.mjs || rc=1
 }
+direct() { .tmp/direct "js=$node conformance/jsagent/agent.mjs" "go=.tmp/agent" || rc=1; }
 case "${1:-all}" in
+  direct) direct ;;
   interop) own; "$node" conformance/interop.mjs || rc=1 ;;
   suite) own; "$node" conformance/suite.mjs || rc=1 ;;
   all)
     own
+    direct
     "$node" conformance/interop.mjs || rc=1
     "$node" conformance/suite.mjs || rc=1
     [ $rc -ne 0 ] || "$node" conformance/report.mjs || rc=1 ;;
-  *) echo "conformance: unknown part \"$1\": interop or suite" >&2; exit 2 ;;
+  *) echo "conformance: unknown part \"$1\": direct, interop or suite" >&2; exit 2 ;;
 esac
 exit $rc
