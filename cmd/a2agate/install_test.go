@@ -154,23 +154,23 @@ func TestInstallFollowsLinks(t *testing.T) {
 	t.Parallel()
 	sh := installShell(t)
 	dotfiles := t.TempDir()
-	real := filepath.Join(dotfiles, "cursor.json")
-	write(t, real, "{}\n")
+	target := filepath.Join(dotfiles, "cursor.json")
+	write(t, target, "{}\n")
 	link := filepath.Join(sh.dir, ".cursor", "mcp.json")
 	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(real, link); err != nil {
+	if err := os.Symlink(target, link); err != nil {
 		t.Skip(err)
 	}
 	code, out, errs := sh.run(t.Context(), "install", "cursor", "--scope", "project")
 	if info, err := os.Lstat(link); code != 0 || err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("exit %d, %s%s, the link is now %v, %v", code, out, errs, info.Mode(), err)
 	}
-	if !strings.Contains(mustRead(t, real), "127.0.0.1:8931") || mustRead(t, real+backupSuffix) != "{}\n" {
-		t.Errorf("behind the link: %q", mustRead(t, real))
+	if !strings.Contains(mustRead(t, target), "127.0.0.1:8931") || mustRead(t, target+backupSuffix) != "{}\n" {
+		t.Errorf("behind the link: %q", mustRead(t, target))
 	}
-	if err := os.Remove(real); err != nil {
+	if err := os.Remove(target); err != nil {
 		t.Fatal(err)
 	}
 	if code, _, errs := sh.run(t.Context(), "install", "cursor", "--scope", "project"); code != 1 || !strings.Contains(errs, "leads nowhere") {

@@ -27,13 +27,13 @@ type edited struct {
 // change is atomic: the file is the old or the new one, whole, with its mode;
 // a link stays a link. A file that edit leaves without a byte is taken away.
 func editFile(path string, edit func(old []byte) ([]byte, error)) (edited, error) {
-	real, mode, err := locate(path)
+	target, mode, err := locate(path)
 	if err != nil {
 		return edited{path: path}, err
 	}
-	r := edited{path: real}
+	r := edited{path: target}
 	for range 5 {
-		old, exists, err := readClientFile(real)
+		old, exists, err := readClientFile(target)
 		if err != nil {
 			return r, err
 		}
@@ -92,7 +92,7 @@ func (r *edited) replace(old, text []byte, exists bool, mode fs.FileMode) (writt
 
 // locate follows links to the file itself, and returns its mode or that of a
 // new one.
-func locate(path string) (real string, mode fs.FileMode, err error) {
+func locate(path string) (target string, mode fs.FileMode, err error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return path, 0o600, nil

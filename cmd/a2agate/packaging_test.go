@@ -131,7 +131,7 @@ func TestBundle(t *testing.T) {
 	if len(args) != 2 || args[0] != "stdio" || args[1] != "${user_config.agents}" || m.UserConfig["agents"]["multiple"] != true {
 		t.Fatalf("args %q", args)
 	}
-	c := startStdio(t)
+	c := startStdio(t, nil)
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{%s}}`, stdioMeta)
 	a, _ := c.answer(1)
 	for _, tool := range m.Tools {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -27,9 +28,9 @@ type stdioClient struct {
 	stop   context.CancelFunc
 }
 
-// startStdio runs "a2agate stdio" with an agent; everything has ended when the
-// test has.
-func startStdio(t *testing.T, args ...string) *stdioClient {
+// startStdio runs "a2agate stdio" with an agent, or with a configuration that
+// config writes for the agent's URL; everything has ended when the test has.
+func startStdio(t *testing.T, config func(agent string) (path string)) *stdioClient {
 	t.Helper()
 	running := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, running) }) // the last of all
@@ -40,8 +41,12 @@ func startStdio(t *testing.T, args ...string) *stdioClient {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &stdioClient{t: t, in: write, lines: make(chan map[string]any, 10_000), errs: newOutput(), exited: make(chan int, 1), stop: cancel}
 	sh := shell{dir: t.TempDir(), env: map[string]string{}}
+	args := []string{"stdio", "demo=" + srv.URL}
+	if config != nil {
+		args = []string{"stdio", "--config", config(srv.URL)}
+	}
 	go func() {
-		c.exited <- run(ctx, append([]string{"stdio", "demo=" + srv.URL}, args...), sh.process(in, out, c.errs))
+		c.exited <- run(ctx, args, sh.process(in, out, c.errs))
 		_ = out.Close()
 		_ = in.Close()
 	}()
@@ -109,7 +114,7 @@ func stdioCall(id any, text, meta string) string {
 func textOf(m map[string]any) string { return fmt.Sprint(m["result"]) }
 
 func TestStdioBothEras(t *testing.T) {
-	c := startStdio(t)
+	c := startStdio(t, nil)
 	c.send(`{"jsonrpc":"2.0","id":"d","method":"server/discover","params":{%s}}`, stdioMeta)
 	if a, _ := c.answer("d"); !strings.Contains(textOf(a), "2026-07-28") {
 		t.Errorf("server/discover: %v", a)
@@ -142,7 +147,7 @@ func TestStdioBothEras(t *testing.T) {
 }
 
 func TestStdioManyAtOnce(t *testing.T) {
-	c := startStdio(t)
+	c := startStdio(t, nil)
 	const calls = 60
 	for i := range calls {
 		c.send("%s", stdioCall(i, fmt.Sprintf("task %d%s", i, strings.Repeat("x", 500*i)), stdioMeta))
@@ -164,7 +169,7 @@ func TestStdioManyAtOnce(t *testing.T) {
 }
 
 func TestStdioCancelAndEnd(t *testing.T) {
-	c := startStdio(t)
+	c := startStdio(t, nil)
 	c.send("%s", stdioCall(1, "slow 300", `"_meta":{"progressToken":1}`))
 	if m := <-c.lines; m["method"] != "notifications/progress" {
 		t.Fatalf("%v", m)
@@ -186,7 +191,7 @@ func TestStdioCancelAndEnd(t *testing.T) {
 }
 
 func TestStdioBadInput(t *testing.T) {
-	c := startStdio(t)
+	c := startStdio(t, nil)
 	for _, line := range []string{
 		`{"jsonrpc":`, "\x00\xff", `[]`, `"text"`, `{"jsonrpc":"1.0","id":1,"method":"ping"}`, `{"id":{},"jsonrpc":"2.0","method":"ping"}`,
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 5<<20) + `"}`,
@@ -207,9 +212,38 @@ func TestStdioBadInput(t *testing.T) {
 	}
 }
 
+// TestStdioReload holds that a client over stdio hears of a changed file. What
+// is about a listener in it does not matter.
+func TestStdioReload(t *testing.T) {
+	var path, agent string
+	file := func(expose string) string {
+		return fmt.Sprintf(`{"listen":"0.0.0.0:8931","auth":{"tokens":[{"name":"n","token":"0123456789abcdef0123"}]},"agents":{"demo":{"url":%q,"expose":[%s]}}}`, agent, expose)
+	}
+	c := startStdio(t, func(url string) string {
+		path, agent = filepath.Join(t.TempDir(), "agents.json"), url
+		write(t, path, file(`"generic"`))
+		return path
+	})
+	c.send(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},%s}}`, stdioMeta)
+	if m := <-c.lines; m["method"] != "notifications/subscriptions/acknowledged" {
+		t.Fatalf("%v", m)
+	}
+	write(t, path, file(`"generic","agents"`))
+	if m := <-c.lines; m["method"] != "notifications/tools/list_changed" {
+		t.Errorf("%v", m)
+	}
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{%s}}`, stdioMeta)
+	if a, _ := c.answer(2); !strings.Contains(textOf(a), "name:demo ") {
+		t.Errorf("the new tool is missing: %v", a)
+	}
+	if code := c.end(); code != 0 {
+		t.Errorf("exit %d:\n%s", code, c.errs)
+	}
+}
+
 // TestStdioSignal holds that an interrupt ends it though the input stays open.
 func TestStdioSignal(t *testing.T) {
-	c := startStdio(t)
+	c := startStdio(t, nil)
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	c.answer(1)
 	c.stop()
