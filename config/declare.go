@@ -74,7 +74,7 @@ func declaration() object[Config] {
 			prop("trustedProxies", proxies(), func(c *Config) *[]netip.Prefix { return &c.TrustedProxies },
 				"Addresses or networks whose X-Forwarded headers are believed.").like(`["10.0.0.0/8"]`),
 			prop("debugListen", plain(debugListenRule, `:[0-9]+$`), func(c *Config) *string { return &c.DebugListen },
-				"Where to serve profiles, loopback only.").like(`"127.0.0.1:6060"`),
+				"Where to serve profiles and the levels of the log, loopback only.").like(`"127.0.0.1:6060"`),
 			prop("publicUrl", text{check: publicURLRule, pattern: urlPattern, expand: true, change: trimSlashes}, func(c *Config) *string { return &c.PublicURL },
 				"The gateway's address as callers see it, without /mcp. Its host is an allowed Host.").like(`"https://gateway.example.com"`),
 			prop("allowedHosts", list[string]{elem: text{check: hostRule, change: strings.ToLower}, unique: same[string]}, func(c *Config) *[]string { return &c.AllowedHosts },
@@ -272,7 +272,7 @@ func oauthShape() object[OAuth] {
 		prop("audience", expanded(oneLineRule, ""), func(o *OAuth) *string { return &o.Audience },
 			"The audience that a token must name. Default publicUrl followed by /mcp."),
 		prop("scopes", list[string]{elem: expanded(scopeRule, ""), unique: same[string]}, func(o *OAuth) *[]string { return &o.Scopes },
-			"The scopes that a token must have."),
+			"The scopes that a token must have. Broader scopes that include one may stand behind it, after |.").like(`["agents:call|agents:admin"]`),
 	}}
 }
 
@@ -283,6 +283,6 @@ func logShape() object[Log] {
 		prop("format", choice[LogFormat]{FormatText, FormatJSON}, func(l *Log) *LogFormat { return &l.Format },
 			"The form of a line.").byDefault(`"text"`),
 		prop("debug", integer[int]{0, 5}, func(l *Log) *int { return &l.Debug },
-			"How much of the traffic with agents to log: 1 flow, 2 summaries, 3 payload summaries, 4 event shapes, 5 raw events with their contents; credentials at no level.").byDefault("0"),
+			"How much of the traffic with agents to log: 1 flow, 2 summaries, 3 payload summaries, 4 event shapes, 5 raw events with their contents; credentials at no level. The environment variable A2A_DEBUG_LEVEL wins over it.").byDefault("0"),
 	}}
 }
