@@ -137,10 +137,14 @@ func (w *world) newService() *Service {
 }
 
 // start sends a message and makes an MCP task of what comes of it.
-func (w *world) start(text string) string {
+func (w *world) start(text string) string { return w.goOn(handles.Entry{}, text) }
+
+// goOn is start with a message to a task that there is.
+func (w *world) goOn(task handles.Entry, text string) string {
 	w.t.Helper()
 	watch, err := w.follower.Send(w.t.Context(), a2a.SendRequest{Message: a2a.Message{
 		MessageID: a2a.NewMessageID(), Role: a2a.RoleUser, Parts: []a2a.Part{{Kind: a2a.PartText, Text: text}},
+		TaskID: task.TaskID, ContextID: task.ContextID,
 	}})
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,6 +1,7 @@
 package tasksext
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -19,8 +20,11 @@ type record struct {
 	handle, principal, agent, contextID, taskID string
 
 	mu sync.Mutex
-	// memo is what a restart must not lose.
-	memo memo
+	// memo is what a restart must not lose, stored what of it the handle had
+	// when it was last written or read here: another process that shares the
+	// store may have written since.
+	memo   memo
+	stored json.RawMessage
 	// watch follows the agent's task. After an answer it is the answer's
 	// exchange and prior the watch from before, until the answer was taken.
 	watch, prior *a2a.Watch
@@ -39,6 +43,8 @@ type record struct {
 
 // memo is stored as JSON with the handle.
 type memo struct {
+	// Version rises with every writing, whoever writes.
+	Version int       `json:"version,omitempty"`
 	Tool    string    `json:"tool"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
@@ -89,6 +95,30 @@ func memoFromData(data json.RawMessage) (memo, bool) {
 		return memo{}, false
 	}
 	return m, true
+}
+
+// catchUp takes in what another process has stored since. It reports false
+// for a record that had ended here and has been begun anew there.
+func (r *record) catchUp(entry handles.Entry) (ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if bytes.Equal(entry.Data, r.stored) {
+		return true
+	}
+	// An entry that was read before this process wrote has an older version.
+	m, ok := memoFromData(entry.Data)
+	if !ok || m.Version <= r.memo.Version {
+		return true
+	}
+	if r.memo.Settled != nil && m.Settled == nil {
+		return false
+	}
+	r.memo, r.stored = m, entry.Data
+	if m.Settled != nil {
+		r.release()
+	}
+	r.touch()
+	return true
 }
 
 // data encodes the memo. All its fields have an encoding.

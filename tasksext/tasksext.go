@@ -15,6 +15,7 @@ package tasksext
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -164,7 +165,7 @@ func (s *Service) drop(r *record) {
 func (s *Service) Create(ctx context.Context, entry handles.Entry, watch *a2a.Watch, tool string) (translate.TaskInfo, error) {
 	now := time.Now()
 	r := newRecord(entry, watch, memo{Tool: tool, Created: now, Updated: now})
-	if err := s.store(ctx, r); err != nil {
+	if err := s.store(ctx, r, true); err != nil {
 		r.close()
 		return translate.TaskInfo{}, err
 	}
@@ -195,8 +196,11 @@ func (s *Service) record(ctx context.Context, c Call) (*record, handles.Entry, *
 	s.mu.Lock()
 	r := s.records[c.TaskID]
 	s.mu.Unlock()
-	if r != nil {
+	if r != nil && r.catchUp(entry) {
 		return r, entry, nil
+	}
+	if r != nil {
+		s.drop(r)
 	}
 	return s.restore(ctx, entry)
 }
@@ -218,6 +222,7 @@ func (s *Service) restore(ctx context.Context, entry handles.Entry) (*record, ha
 		return nil, entry, unavailable(entry, err)
 	}
 	r := newRecord(entry, watch, m)
+	r.stored = entry.Data
 	s.mu.Lock()
 	if other := s.records[entry.Handle]; other != nil {
 		s.mu.Unlock()
@@ -229,19 +234,37 @@ func (s *Service) restore(ctx context.Context, entry handles.Entry) (*record, ha
 	return r, entry, nil
 }
 
-// store writes a record's memo to its handle.
-func (s *Service) store(ctx context.Context, r *record) error {
-	data := r.memo.data()
-	return s.o.Handles.Update(ctx, r.handle, func(e *handles.Entry) error {
+// store writes a record's memo to its handle. An end that another process has
+// stored meanwhile stays, and becomes this record's: an ended task never
+// changes, unless a later call begins it anew under the same handle. r.mu is
+// held, unless nobody else has r yet.
+func (s *Service) store(ctx context.Context, r *record, anew bool) error {
+	m := r.memo
+	var data json.RawMessage
+	err := s.o.Handles.Update(ctx, r.handle, func(e *handles.Entry) error {
+		m = r.memo
+		m.Version++
+		if was, ok := memoFromData(e.Data); ok {
+			if was.Settled != nil && !anew {
+				m, data = was, e.Data
+				return nil
+			}
+			m.Version = max(m.Version, was.Version+1)
+		}
+		data = m.data()
 		e.Data = data
 		return nil
 	})
+	if err == nil {
+		r.memo, r.stored = m, data
+	}
+	return err
 }
 
 // keep stores a record's memo where failing to must not fail the caller: the
 // record in memory is right, and only a restart would miss the change.
 func (s *Service) keep(ctx context.Context, r *record) {
-	if err := s.store(context.WithoutCancel(ctx), r); err != nil {
+	if err := s.store(context.WithoutCancel(ctx), r, false); err != nil {
 		s.o.Logger.Warn("task record not stored", "agent", r.agent, "err", err)
 	}
 }

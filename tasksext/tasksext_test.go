@@ -543,3 +543,69 @@ func TestAnswerThatDidNotArriveIsAskedForAgain(t *testing.T) {
 		w.until(c, translate.TaskCompleted)
 	})
 }
+
+// Replicas that share a store agree on a task: on the keys of its questions, on
+// what has been answered, and on its end.
+func TestReplicasAgree(t *testing.T) {
+	inWorld(t, fixtures.Options{}, func(w *world) {
+		t := w.t
+		one, other := w.svc, w.newService()
+		w.run(other.Run)
+		on := func(s *Service) { w.svc = s }
+
+		id := w.start("ask2 size")
+		c := w.call(id)
+		on(other)
+		first := keys(w.until(c, translate.TaskInputRequired))
+		w.update(c, `{"`+first+`":{"action":"accept","content":{"answer":"large"}}}`)
+		second := keys(w.until(c, translate.TaskInputRequired))
+		on(one)
+		if got := keys(w.until(c, translate.TaskInputRequired)); got != second || got == first {
+			t.Errorf("asked under %q here, under %q there, %q before", got, second, first)
+		}
+		// A late answer to what was answered elsewhere goes nowhere.
+		sent := w.calls("SendStreamingMessage")
+		w.update(c, `{"`+first+`":{"action":"accept","content":{"answer":"small"}}}`)
+		if n := w.calls("SendStreamingMessage"); n != sent {
+			t.Errorf("%d messages after a late answer, %d before", n, sent)
+		}
+		w.update(c, `{"`+second+`":{"action":"decline"}}`)
+		end := w.get(c)
+		on(other)
+		if got := w.get(c); got.Status != translate.TaskCompleted || string(got.ResultJSON) != string(end.ResultJSON) || !got.Updated.Equal(end.Updated) {
+			t.Errorf("ended as %+v here, as %+v there", end, got)
+		}
+	})
+}
+
+// A task that ended with a question goes on under the same handle when a call
+// answers it; every replica follows.
+func TestTaskBeginsAnew(t *testing.T) {
+	inWorld(t, fixtures.Options{}, func(w *world) {
+		t := w.t
+		one, other := w.svc, w.newService()
+		w.run(other.Run)
+		id := w.start("ask size")
+		c := w.call(id)
+		c.ElicitForm, c.ElicitURL = false, false
+		for _, s := range []*Service{one, other} {
+			w.svc = s
+			if got := w.result(w.until(c, translate.TaskCompleted)); got.Structured.Status != "input_required" {
+				t.Errorf("ended with %+v", got)
+			}
+		}
+		entry, err := w.table.Lookup(t.Context(), handles.KindTask, id, "ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := w.goOn(entry, "large"); again != id {
+			t.Fatalf("handle %s, was %s", again, id)
+		}
+		for _, s := range []*Service{other, one} {
+			w.svc = s
+			if got := w.result(w.until(c, translate.TaskCompleted)); got.Structured.Status != "completed" || !strings.Contains(got.text(), "size = large") {
+				t.Errorf("ended with %+v", got)
+			}
+		}
+	})
+}
