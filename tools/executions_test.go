@@ -162,9 +162,11 @@ func TestNoMessageIsExecutedTwice(t *testing.T) {
 	for _, f := range executionFaults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
+			var all sync.WaitGroup // most of the time is waiting
 			for _, l := range lanes() {
-				t.Run(l.String(), func(t *testing.T) { f.run(t, l) })
+				all.Go(func() { t.Run(l.String(), func(t *testing.T) { f.run(t, l) }) })
 			}
+			all.Wait()
 		})
 	}
 }
