@@ -208,11 +208,12 @@ func (s *Service) settleWith(ctx context.Context, r *record, entry handles.Entry
 	}
 	s.settle(ctx, r, entry, end)
 	if snap.Done {
-		// Nothing more comes: the watch has nothing to tell any more.
-		r.release()
+		// The handle first: whoever does not find the watch any more is to find
+		// that the task has ended.
 		if err := s.o.Handles.Settle(context.WithoutCancel(ctx), r.handle); err != nil {
 			s.o.Logger.Debug("handle not settled", "agent", r.agent, "err", err)
 		}
+		r.release()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"a2agate/a2a"
+	"a2agate/handles"
 	"a2agate/translate"
 )
 
@@ -223,7 +224,22 @@ func (inv *invocation) cancelTask(ctx context.Context) translate.Outcome {
 		return x.unreachable(ctx, err)
 	}
 	defer watch.Close()
+	x.lookBeforeCancel(ctx, watch)
 	return x.cancelOn(ctx, watch)
+}
+
+// lookBeforeCancel asks how a task stands whose handle says that it has ended,
+// where the follower has forgotten it: then the agent is not asked to cancel
+// once more. The handle is read again, since a cancel at the same time may have
+// ended the task after the call has looked it up.
+func (x *exchange) lookBeforeCancel(ctx context.Context, watch *a2a.Watch) {
+	now, err := x.inv.st.opts.Handles.Peek(ctx, handles.KindTask, x.task.Handle, x.inv.call.Principal)
+	if err != nil || now.Running || watch.Now().Done {
+		return
+	}
+	ask, stop := context.WithTimeout(ctx, askTimeout)
+	defer stop()
+	_, _ = watch.Refresh(ask) // what it could not find out, the cancel does
 }
 
 func (x *exchange) cancelOn(ctx context.Context, watch *a2a.Watch) translate.Outcome {
@@ -246,7 +262,8 @@ func (x *exchange) cancelOn(ctx context.Context, watch *a2a.Watch) translate.Out
 	return x.answer(ctx, snap)
 }
 
-// notCancelled is the error with what the task is now.
+// notCancelled is the error with what the task is now; none where it has been
+// cancelled already.
 func (x *exchange) notCancelled(ctx context.Context, watch *a2a.Watch, err error) translate.Outcome {
 	tctx, cancel := tidy(ctx)
 	defer cancel()
@@ -258,6 +275,9 @@ func (x *exchange) notCancelled(ctx context.Context, watch *a2a.Watch, err error
 		ask, stop := context.WithTimeout(ctx, askTimeout)
 		snap, _ = watch.Refresh(ask)
 		stop()
+	}
+	if snap.Task != nil && snap.Task.Status.State == a2a.StateCanceled {
+		return x.answer(ctx, snap) // another cancel was quicker
 	}
 	o := x.inv.options()
 	x.inv.mint(tctx, &o, snap, x.contextOf(snap), x.task)
