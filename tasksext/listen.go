@@ -138,7 +138,7 @@ func (s *Service) peek(ctx context.Context, c Call) (d Detail, digest string, er
 	s.mu.Lock()
 	r := s.records[c.TaskID]
 	s.mu.Unlock()
-	if r == nil {
+	if r == nil || !r.catchUp(entry) {
 		return Detail{}, "", unknownTask(c.TaskID)
 	}
 	r.mu.Lock()

@@ -487,6 +487,7 @@ func TestListenTakesAChangeOnce(t *testing.T) {
 	inWorld(t, fixtures.Options{}, func(w *world) {
 		t := w.t
 		id := w.start("slow 5 abc")
+		synctest.Wait() // SUBMITTED shows as working too
 		listen := w.svc.Listen(w.call(id), []string{id})
 		defer listen.Close()
 		var shown []string
