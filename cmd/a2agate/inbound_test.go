@@ -11,8 +11,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -380,6 +382,113 @@ func TestViewOf(t *testing.T) {
 	} {
 		if got := viewOf(tt.c); got != tt.want {
 			t.Errorf("%+v: %+v", tt.c, got)
+		}
+	}
+}
+
+// TestNonLoopbackNeedsAuth: an address that others can reach is not listened
+// on without auth unless forced, however it is spelt and wherever it is said;
+// the checks of Host and Origin are the same on every address (checklist 94).
+func TestNonLoopbackNeedsAuth(t *testing.T) {
+	t.Parallel()
+	const tokens = `,"auth":{"tokens":[{"name":"ann","token":"ann-token"}]}`
+	load := func(address, auth string, insecure, inFile bool) error {
+		flags := fileFlags{insecure: insecure, config: filepath.Join(t.TempDir(), "agents.json")}
+		listen := ""
+		if inFile {
+			listen = fmt.Sprintf(`,"listen":%q`, address)
+		} else {
+			flags.listen = address
+		}
+		write(t, flags.config, `{"agents":{"a":{"url":"http://127.0.0.1:1"}}`+listen+auth+`}`)
+		_, err := flags.load(shell{}.process(nil, io.Discard, io.Discard), nil)
+		return err
+	}
+	for _, inFile := range []bool{true, false} {
+		for _, address := range []string{"127.0.0.1:8931", "127.9.9.9:8931", "localhost:8931", "[::1]:8931"} {
+			if err := load(address, "", false, inFile); err != nil {
+				t.Errorf("%s (in the file: %t): %v", address, inFile, err)
+			}
+		}
+		for _, address := range []string{
+			"0.0.0.0:8931", "[::]:8931", ":8931", "192.0.2.1:8931", "[2001:db8::1]:8931", "10.0.0.1:8931", "gw.example.com:8931", "[::ffff:192.0.2.1]:8931",
+		} {
+			if err := load(address, "", false, inFile); err == nil || !strings.Contains(err.Error(), "--insecure") && !strings.Contains(err.Error(), "listen") {
+				t.Errorf("%s (in the file: %t) is listened on without auth: %v", address, inFile, err)
+			}
+			for name, err := range map[string]error{"auth": load(address, tokens, false, inFile), "--insecure": load(address, "", true, inFile)} {
+				if err != nil && strings.Contains(err.Error(), "no auth is configured") {
+					t.Errorf("%s with %s: %v", address, name, err)
+				}
+			}
+		}
+	}
+}
+
+// TestHostAndOriginOnEveryAddress: listening on all addresses does not let a
+// web page in, by whatever address it comes.
+func TestHostAndOriginOnEveryAddress(t *testing.T) {
+	t.Parallel()
+	for _, listen := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::]:0", "[::1]:0"} {
+		ln, err := net.Listen("tcp", listen)
+		if err != nil {
+			t.Logf("%s: %v", listen, err) // a machine without IPv6
+			continue
+		}
+		_, port, err := net.SplitHostPort(ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := configOf(t, "http://127.0.0.1:1")
+		log, levels := newLogger(io.Discard, cfg.Log)
+		g, err := newGateway(t.Context(), cfg, log, levels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		agents, stopAgents := context.WithCancel(context.Background())
+		if err := g.fleet.start(agents, cfg); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- g.run(ctx, ln, stopAgents) }()
+		client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", ln.Addr().String())
+		}}}
+		for _, tt := range []struct {
+			host, origin string
+			status       int
+		}{
+			{"127.0.0.1:" + port, "", 200}, {"localhost:" + port, "", 200}, {"[::1]:" + port, "", 200},
+			{"127.0.0.1:" + port, "http://127.0.0.1:" + port, 200},
+			{"evil.example.com:" + port, "", 421}, {"192.0.2.1:" + port, "", 421}, {"0.0.0.0:" + port, "", 421},
+			{"127.0.0.1.evil.example.com", "", 421}, {"localhost.evil.example.com:" + port, "", 421},
+			{"127.0.0.1:" + port, "http://evil.example.com", 403}, {"127.0.0.1:" + port, "null", 403},
+			{"127.0.0.1:" + port, "http://127.0.0.1:1", 403}, {"127.0.0.1:" + port, "http://localhost.evil.example.com:" + port, 403},
+		} {
+			for _, path := range []string{"/healthz", "/metrics", "/api/status"} {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://gateway"+path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Host = tt.host
+				if tt.origin != "" {
+					req.Header.Set("Origin", tt.origin)
+				}
+				resp, err := client.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if resp.StatusCode != tt.status {
+					t.Errorf("listening on %s, %s with Host %s and Origin %q: %d, want %d", listen, path, tt.host, tt.origin, resp.StatusCode, tt.status)
+				}
+			}
+		}
+		client.CloseIdleConnections()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	}
 }
