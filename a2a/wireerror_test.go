@@ -192,6 +192,10 @@ func TestRESTErrors(t *testing.T) {
 	}{
 		{"gRPC status without reason", 404, `{"error":{"code":404,"status":"NOT_FOUND","message":"task t1 does not exist"}}`, CauseAgent, CodeTaskNotFound, "task t1 does not exist"},
 		{"gateway's unknown route", 404, `{"code":5,"message":"Not Found","details":[]}`, CauseHTTP, 0, "the agent answered HTTP 404 Not Found"},
+		{"no route for the operation", 404, `{"error":{"code":404,"status":"UNIMPLEMENTED","message":"no such path"}}`, CauseAgent, rpcMethodNotFound, "no such path"},
+		{"no route for the operation, gRPC code", 501, `{"code":12,"message":"no such path","details":[]}`, CauseAgent, rpcMethodNotFound, "no such path"},
+		{"operation refused as 1.0.0 has it", 400, `{"error":{"code":400,"status":"UNIMPLEMENTED","message":"not offered"}}`, CauseAgent, CodeUnsupportedOperation, "not offered"},
+		{"error event", 400, "event: error\ndata: {\"error\":{\"code\":-32602,\"message\":\"no parts\"}}\n\n", CauseAgent, rpcInvalidParams, "no parts"},
 		{"FastAPI", 404, `{"detail":"Not Found"}`, CauseHTTP, 0, "the agent answered HTTP 404 Not Found"},
 		{"FastAPI words", 409, `{"detail":"busy just now"}`, CauseHTTP, 0, "the agent answered HTTP 409 Conflict: busy just now"},
 		{"FastAPI validation", 422, `{"detail":[{"loc":["body","message"],"msg":"field required","type":"x"},{"msg":"and more"}]}`, CauseHTTP, 0, "the agent answered HTTP 422 Unprocessable Entity: body.message: field required; and more"},
