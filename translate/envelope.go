@@ -27,6 +27,7 @@ type answer struct {
 	// pieces are the agent's parts in order; groups are where they come from.
 	pieces []piece
 	groups []origin
+	meta   metaRoom
 	// sole is the only data part, whole even where its text was cut: a part of
 	// it would not fit a declared schema.
 	sole json.RawMessage
@@ -54,7 +55,10 @@ type page struct {
 
 // group opens a new group of pieces.
 func (a *answer) group(from origin) origin {
-	from.group = len(a.groups)
+	if len(a.groups) == 0 {
+		a.meta.left = a.o.resultChars()
+	}
+	from.group, from.meta = len(a.groups), &a.meta
 	a.groups = append(a.groups, from)
 	return from
 }
@@ -90,6 +94,9 @@ func (a *answer) result() Result {
 	var cutJSON bool
 	if a.page == nil {
 		a.pieces, cutJSON = limitPieces(a.pieces, a.groups, limit, a.o)
+	}
+	if a.meta.refused {
+		a.note("metadata of parts is left out: it has more than " + strconv.Itoa(a.o.resultChars()) + " bytes in all")
 	}
 	if cutJSON {
 		a.note("data is over the limit of " + strconv.Itoa(limit) + " characters and stands cut in the text")

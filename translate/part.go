@@ -65,6 +65,28 @@ type origin struct {
 	readable string
 	// cutAt is where in the origin's text the gap begins, once it was cut.
 	cutAt int
+	// meta bounds the metadata of the answer's parts; nil does not.
+	meta *metaRoom
+}
+
+// metaRoom is what the metadata of an answer's parts may still take, in bytes,
+// and whether a part had more.
+type metaRoom struct {
+	left    int
+	refused bool
+}
+
+// take is the metadata of a part, nil where there is no room for it.
+func (m *metaRoom) take(raw json.RawMessage) json.RawMessage {
+	switch {
+	case m == nil:
+	case len(raw) > m.left:
+		m.refused = true
+		return nil
+	default:
+		m.left -= len(raw)
+	}
+	return raw
 }
 
 // piecesFromParts renders parts in order. Empty parts give nothing; a part
@@ -288,7 +310,7 @@ func blockMeta(p *a2a.Part, from origin, o *Options) json.RawMessage {
 	b.str("partKind", partKindName(p.Kind))
 	b.str("filename", baseName(p.Filename))
 	b.str("mediaType", oneLine(p.MediaType, 200))
-	b.raw("metadata", p.Metadata)
+	b.raw("metadata", from.meta.take(p.Metadata))
 	if a := from.artifact; a != nil {
 		b.str("artifactId", shortID(a.ArtifactID))
 		b.str("artifactName", oneLine(a.Name, 200))

@@ -109,6 +109,25 @@ func TestBlockMeta(t *testing.T) {
 }
 
 // An agent's endless ids and metadata do not multiply.
+// Metadata of parts stays within the limit of the text; what is left out is
+// said.
+func TestHugeMetadata(t *testing.T) {
+	meta := func(n int) json.RawMessage { return json.RawMessage(`{"k":"` + strings.Repeat("m", n) + `"}`) }
+	task := &a2a.Task{Status: a2a.Status{State: a2a.StateCompleted}, Artifacts: []a2a.Artifact{{ArtifactID: "a"}}}
+	for _, n := range []int{30_000, 15_000, 9_000, 5_000_000, 10} {
+		task.Artifacts[0].Parts = append(task.Artifacts[0].Parts, a2a.Part{Kind: a2a.PartText, Text: "word", Metadata: meta(n)})
+	}
+	raw := string(AppendResult(nil, ResultFromTask(task, opts), Rev20260728, nil))
+	for i, kept := range []bool{true, false, true, false, true} {
+		if m := string(task.Artifacts[0].Parts[i].Metadata); strings.Contains(raw, m) != kept {
+			t.Errorf("metadata of %d bytes: kept %v, want %v", len(m), !kept, kept)
+		}
+	}
+	if !strings.Contains(raw, `"note":"metadata of parts is left out: it has more than 40000 bytes in all"`) {
+		t.Errorf("%.600s", raw[strings.Index(raw, "structuredContent"):])
+	}
+}
+
 func TestHugeIdentity(t *testing.T) {
 	huge := strings.Repeat("i", 100_000)
 	task := &a2a.Task{Status: a2a.Status{State: a2a.StateCompleted}, Artifacts: []a2a.Artifact{{ArtifactID: huge, Name: huge, Description: huge}}}
