@@ -128,7 +128,26 @@ func TestNamesAndProxies(t *testing.T) {
 	}
 	named.local(t)
 	behind.local(t)
+	everywhere := newGate(t, `{`+plainAgent+`}`, "--listen", "0.0.0.0:0", "--insecure")
 	forwarded := map[string]string{"X-Forwarded-Host": "evil.example.com"}
+	// The checks are the same wherever it listens.
+	for _, g := range []*gate{plain, everywhere} {
+		for host, want := range map[string]int{
+			"127.0.0.1:8931": 200, "localhost:8931": 200, "[::1]:8931": 200, "LOCALHOST:8931": 200, "localhost": 200,
+			"evil.test": 421, "localhost.evil.test": 421, "127.0.0.1.nip.io": 421, "host.docker.internal:8931": 421,
+		} {
+			status, body := g.with(t, "/healthz", host, nil)
+			if status != want || want == 421 && !strings.Contains(body, "add it to allowedHosts (or set publicUrl)") {
+				t.Errorf("%s, Host %s: %d %s, want %d", g.url, host, status, body, want)
+			}
+		}
+		for _, origin := range []string{"https://evil.test", "null", "http://localhost:6274"} {
+			status, body := g.with(t, "/healthz", "localhost:8931", map[string]string{"Origin": origin})
+			if status != 403 || !strings.Contains(body, "add it to allowedOrigins") {
+				t.Errorf("%s, Origin %s: %d %s, want 403", g.url, origin, status, body)
+			}
+		}
+	}
 	for _, tt := range []struct {
 		name    string
 		g       *gate

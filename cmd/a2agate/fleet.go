@@ -187,7 +187,6 @@ func (f *fleet) launch(m *member) {
 // retire lets the calls and tasks in flight finish on a replaced member, then
 // ends it.
 func (f *fleet) retire(m *member) {
-	m.rest()
 	f.wg.Go(func() {
 		defer m.agent.Close()
 		defer m.end()
@@ -206,6 +205,7 @@ func (f *fleet) retire(m *member) {
 			if m.follower.Counts().Watches == 0 {
 				return
 			}
+			m.rest() // not before: a call may wait for the first card
 			check.Reset(time.Second)
 		}
 	})

@@ -280,3 +280,27 @@ func TestFiftyAgentsAreReadySoon(t *testing.T) {
 		t.Errorf("a wrong name: %s", r.text())
 	}
 }
+
+// The scripted agent alone: it says where it is, and what it was told to be.
+func TestAgentCommand(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	out := newOutput()
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, []string{"agent", "--listen", "127.0.0.1:0", "--no-streaming", "--protocol", "0.3", "--binding", "HTTP+JSON"},
+			shell{}.process(nil, out, io.Discard))
+	}()
+	url := out.match(t, `agent: (\S+)\n`)[1]
+	code, stdout, stderr := shell{dir: t.TempDir()}.run(t.Context(), "doctor", url, "--send", "task hello")
+	for _, want := range []string{"streaming false", "A2A 0.3 over HTTP+JSON at " + url, "the agent does not stream"} {
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("exit code %d, no %q in\n%s%s", code, want, stdout, stderr)
+		}
+	}
+	cancel()
+	if code := <-done; code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -149,6 +149,42 @@ func TestReloadLeavesCallsInFlight(t *testing.T) {
 	}
 }
 
+// A call that waits for its agent's first card finishes, too.
+func TestReloadLeavesCallsThatWaitForACard(t *testing.T) {
+	t.Parallel()
+	agent := fixtures.New(fixtures.Options{})
+	asked, show := make(chan struct{}, 10), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			asked <- struct{}{}
+			select {
+			case <-show:
+			case <-r.Context().Done():
+			}
+		}
+		agent.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { agent.Close(); s.Close() })
+	file := `{"agents":{"demo":{"url":%q}}%s}`
+	g := newGate(t, fmt.Sprintf(file, s.URL, ""))
+	<-asked
+	answer := make(chan answered, 1)
+	go func() {
+		a, err := g.ask(context.Background(), "tools/call", "a2a_send_message", `"name":"a2a_send_message","arguments":{"text":"echo hi"}`, "")
+		if err != nil {
+			t.Error(err)
+		}
+		answer <- a
+	}()
+	// The call is on its way when another one has been answered after it.
+	g.call(t, "a2a_discover", "{}")
+	g.edit(t, fmt.Sprintf(`{"agents":{"demo":{"url":%q,"timeoutSeconds":9}}}`, s.URL), reloaded)
+	close(show)
+	if a := <-answer; !strings.Contains(string(a.Result), `"text":"hi"`) {
+		t.Errorf("the call ended with %s %+v", a.Result, a.Error)
+	}
+}
+
 // An MCP task goes on over reloads of its agent.
 func TestReloadLeavesTasksRunning(t *testing.T) {
 	t.Parallel()
@@ -183,6 +219,12 @@ func TestReloadLeavesTasksRunning(t *testing.T) {
 		if got := status(); !strings.HasPrefix(got, "working") {
 			t.Fatalf("after a reload the task is %q", got)
 		}
+		// It is followed through the new client.
+		until(t, "the agent is asked with the new header", func() bool {
+			return slices.ContainsFunc(agent.Requests(), func(q fixtures.Request) bool {
+				return (q.RPCMethod == "GetTask" || q.RPCMethod == "SubscribeToTask") && q.Header.Get("X-Team") == header
+			})
+		})
 	}
 	g.edit(t, fmt.Sprintf(`{"agents":{"another":{"url":%q}}}`, agent.url), reloaded)
 	if got := status(); !strings.HasPrefix(got, "working") {
@@ -223,6 +265,12 @@ func TestReloadOfABrokenFile(t *testing.T) {
 	if page := g.get(t, "/api/status"); strings.Contains(page, "not in force") {
 		t.Errorf("the status still tells of a problem: %s", page)
 	}
+	// A file that is gone for a while.
+	if err := os.Remove(g.file); err != nil {
+		t.Fatal(err)
+	}
+	g.logged(t, kept+` problem="the file \\"[^"]*agents.json\\" does not exist`, 1)
+	g.says(t, "a2a_discover", "{}", "demo")
 	g.edit(t, good, reloaded)
 	if strings.Contains(g.log.String(), "s3cr3t") {
 		t.Error("the token is in the log")
@@ -348,6 +396,56 @@ func TestListChangedOncePerRealChange(t *testing.T) {
 	}
 	if rest := l.rest(); len(rest) != 0 {
 		t.Errorf("heard of more: %v", rest)
+	}
+}
+
+// Profiles, exposure, prefixes, tokens, limits and times follow the file.
+func TestReloadOfWhatCallersSee(t *testing.T) {
+	t.Parallel()
+	agent := newAgentServer(t, fixtures.Options{})
+	file := func(more string) string {
+		return fmt.Sprintf(`{"agents":{"one":{"url":%q},"two":{"url":%q}},"auth":{"tokens":[{"name":"ann","token":"ann-token"}%s}`, agent.url, agent.url, more)
+	}
+	g := newGate(t, file(`]}`))
+	g.token = "ann-token"
+	g.ready(t)
+	reads := func(path, token string) int {
+		t.Helper()
+		g.token = token
+		resp, err := g.post(t.Context(), path, "tools/list", "", "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	if got := [2]int{reads("/mcp/p/first", "ann-token"), reads("/mcp", "bob-token")}; got != [2]int{404, 401} && got != [2]int{400, 401} {
+		t.Errorf("before: %v", got)
+	}
+	g.edit(t, file(`,{"name":"bob","token":"bob-token","agents":["two"]}]},"profiles":{"first":{"agents":["one"]}},
+		"expose":["generic","skills"],"toolPrefix":"do_","limits":{"resultChars":1000},"wait":{"without":"1s"}`), reloaded)
+	if got := [2]int{reads("/mcp/p/first", "ann-token"), reads("/mcp", "bob-token")}; got != [2]int{200, 200} {
+		t.Errorf("after: %v", got)
+	}
+	g.token = "bob-token"
+	if agents := g.agents(t); len(agents) != 1 || agents["two"].Alias == "" {
+		t.Errorf("the new token sees %v", agents)
+	}
+	g.token = "ann-token"
+	until(t, "skills are tools", func() bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(g.tools(t, "/mcp"))), func(name string) bool { return strings.HasPrefix(name, "do_") })
+	})
+	if r := g.call(t, "a2a_send_message", `{"agent":"one","text":"kb 8"}`); len(r.text()) > 3000 {
+		t.Errorf("a result has %d characters", len(r.text()))
+	}
+	_, release := agent.hold()
+	defer release()
+	if r := g.call(t, "a2a_send_message", `{"agent":"one","text":"hold"}`); r.envelope().Status != "working" {
+		t.Errorf("after the new wait: %s", r.text())
+	}
+	g.edit(t, strings.Replace(file(`]}`), "ann", "eve", 2), reloaded)
+	if got := [2]int{reads("/mcp", "ann-token"), reads("/mcp", "eve-token")}; got != [2]int{401, 200} {
+		t.Errorf("a token that was taken out: %v", got)
 	}
 }
 
