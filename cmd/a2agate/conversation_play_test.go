@@ -295,6 +295,7 @@ type sending struct {
 //	session           the session id of the last initialize goes with it
 //	version X         the revision in header and _meta; jsonrpc X: that version
 //	until STATUS      it is sent again until the answer has that status
+//	saying WORD       … until that word is in it
 func (c *conversation) wire(t *testing.T, text string) *sending {
 	t.Helper()
 	for handle, name := range c.names {
@@ -330,6 +331,9 @@ func (c *conversation) wire(t *testing.T, text string) *sending {
 			s.id = next
 			i++
 		case "until":
+			s.until = `"status":"` + next + `"`
+			i++
+		case "saying":
 			s.until = next
 			i++
 		case "version":
@@ -441,7 +445,7 @@ func (c *conversation) ask(t *testing.T, from step) string {
 		if len(messages) > 0 {
 			last = messages[len(messages)-1]
 		}
-		return s.until == "" || strings.Contains(last, `"status":"`+s.until+`"`)
+		return strings.Contains(last, s.until)
 	}
 	until(t, from.name+" until "+s.until, once)
 	out := strconv.Itoa(status) + "\n"
@@ -508,20 +512,35 @@ func (c *conversation) read(t *testing.T, name string, n int) string {
 
 func (c *conversation) end(t *testing.T, name string) string {
 	t.Helper()
-	o, out := c.opened[name], ""
+	o, out, progress, last := c.opened[name], "", 0.0, ""
 	for {
 		select {
 		case m, ok := <-o.messages:
 			if !ok {
 				<-o.done
+				if strings.Contains(last, progressMethod) {
+					t.Errorf("%s ends with progress: %s", name, last)
+				}
 				return out + strconv.Itoa(o.status) + "\n"
 			}
-			out += c.show(t, o.sent, m)
+			last = m
+			if !strings.Contains(m, progressMethod) {
+				out += c.show(t, o.sent, m)
+				continue
+			}
+			// How much of it there is depends on time, how it goes does not.
+			var n struct{ Params struct{ Progress float64 } }
+			if err := json.Unmarshal([]byte(m), &n); err != nil || n.Params.Progress <= progress {
+				t.Errorf("%s: progress does not rise: %s", name, m)
+			}
+			progress = n.Params.Progress
 		case <-time.After(forever):
 			t.Fatalf("%s does not end", name)
 		}
 	}
 }
+
+const progressMethod = `"method":"notifications/progress"`
 
 func (c *conversation) leave(name string) {
 	o := c.opened[name]

@@ -24,7 +24,7 @@ import (
 //	N answer       … which is this
 //	N opens        is sent like a request; the answer is read on the side
 //	N reads COUNT  so many messages have come on it, these
-//	N ends         what came after them until the answer's end
+//	N ends         what came after them until the answer's end, progress apart
 //	N leaves       the client closes the connection; empty
 //	N agent        the agent does something, by words of conversation.act
 //	N saw          the messages and cancellations that the agent has received
