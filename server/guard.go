@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"a2agate/translate"
 )
 
 // GuardOptions say which names and origins this server answers to, beside
@@ -98,6 +100,23 @@ func parsePrefix(v string) (netip.Prefix, bool) {
 	}
 	a = a.Unmap()
 	return netip.PrefixFrom(a, a.BitLen()), true
+}
+
+// Guarded lets into next what a Server with the same settings would let in, for
+// a listener beside it. Allowed origins get no CORS headers. The error names
+// every wrong setting.
+func Guarded(o GuardOptions, next http.Handler) (http.Handler, error) {
+	g, err := newGuard(o)
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, no := g.check(r); no != nil {
+			refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
+			return
+		}
+		next.ServeHTTP(w, r)
+	}), nil
 }
 
 // refusal is a request the guard does not let in.

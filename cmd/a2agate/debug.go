@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"a2agate/internal/telemetry"
+	"a2agate/server"
 )
 
 // debugServer serves the profiles of the running process and the levels of its
@@ -37,7 +38,13 @@ func (d *debugServer) run(ctx context.Context) {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.Handle("/debug/log", d.levels)
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	// A web page must not read profiles by a name of its own for this address.
+	handler, err := server.Guarded(server.GuardOptions{}, mux)
+	if err != nil { // no settings, so none is wrong
+		d.log.Error("debug listener stopped", "err", err)
+		return
+	}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	if err := srv.Serve(d.ln); !errors.Is(err, http.ErrServerClosed) {
