@@ -217,6 +217,9 @@ func answerName(conn net.Conn, ip netip.Addr) error {
 	if q.Type == dnsmessage.TypeA && ip.Is4() {
 		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &dnsmessage.AResource{A: ip.As4()}}}
 	}
+	if q.Type == dnsmessage.TypeAAAA && ip.Is6() {
+		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &dnsmessage.AAAAResource{AAAA: ip.As16()}}}
+	}
 	packed, err := m.Pack()
 	if err != nil {
 		return err
@@ -248,7 +251,10 @@ func TestRebinding(t *testing.T) {
 		}
 		return err
 	}
-	for address, class := range map[string]string{"127.0.0.1": "loopback", "169.254.169.254": "metadata service"} {
+	for address, class := range map[string]string{
+		"127.0.0.1": "loopback", "169.254.169.254": "metadata service", "169.254.3.4": "link-local", "0.0.0.0": "unspecified", "224.0.0.1": "reserved",
+		"::1": "loopback", "fe80::1": "link-local", "fd00:ec2::254": "metadata service", "64:ff9b::a9fe:a9fe": "metadata service", "2002:7f00:1::": "loopback", "::": "unspecified",
+	} {
 		addr := netip.MustParseAddr(address)
 		ip.Store(&addr)
 		var coded *Error
