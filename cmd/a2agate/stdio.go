@@ -65,6 +65,11 @@ func serveStdio(ctx context.Context, p process, start startup) error {
 	if err != nil {
 		return err
 	}
+	endTraces, err := g.observed.traceTo(ctx, p.getenv)
+	if err != nil {
+		return errors.Join(err, g.close())
+	}
+	defer endTraces()
 	agents, stopAgents := context.WithCancel(context.WithoutCancel(ctx))
 	if err = g.fleet.start(agents, g.cfg); err == nil {
 		err = g.tools.SetAgents(g.fleet.entries())
