@@ -350,10 +350,22 @@ func inputSchemaRule(s json.RawMessage) string {
 	if err := compiler.AddResource(name, strings.NewReader(string(s))); err != nil {
 		return "not a JSON Schema: " + schemaTrouble(err)
 	}
-	if _, err := compiler.Compile(name); err != nil {
+	if err := compiled(compiler, name); err != nil {
 		return "not a JSON Schema: " + schemaTrouble(err)
 	}
 	return ""
+}
+
+// compiled compiles a schema. The compiler panics over a number that is out of
+// all reach (1e999999999), which must not end a gateway that reloads its file.
+func compiled(compiler *jsonschema.Compiler, name string) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("it has a number that is out of reach")
+		}
+	}()
+	_, err = compiler.Compile(name)
+	return err
 }
 
 // schemaTrouble is the innermost cause of a refused schema, with its place.
