@@ -1,5 +1,5 @@
-// Makes REPORT.md of results/suite.json and results/interop.json. The same
-// results make the same text: no times, no counts of calls, no paths of a
+// Makes REPORT.md of results/report-MODE.json and results/interop.json. The
+// same results make the same text: no times, no counts of calls, no paths of a
 // machine.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -148,7 +148,7 @@ ${matrix(interop)}
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const read = (name) => JSON.parse(readFileSync(join(results, name), 'utf8'));
   const { dependencies } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
-  const suite = read('suite.json').map((m) => ({ ...modes.find(({ name }) => name === m.name), ...m }));
+  const suite = modes.map((mode) => ({ ...mode, ...read(`report-${mode.name}.json`) }));
   const text = report(suite, read('interop.json'), {
     node: dependencies.node, suite: dependencies['@modelcontextprotocol/conformance'], before: dependencies['conformance-alpha11'].split('@').at(-1),
   });

@@ -11,7 +11,7 @@
 // excuse what every tools server must do (classes.mjs).
 //
 // --repeat N, or REPEAT in the environment, repeats the scenarios that depend
-// on the order of things N times. A whole run writes results/suite.json, from
+// on the order of things N times. Each mode leaves results/report-MODE.json, from
 // which report.mjs makes REPORT.md.
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -149,12 +149,11 @@ async function runMode(mode) {
 
 rmSync(dir, { recursive: true, force: true });
 try {
-  const reports = [];
-  for (const mode of modes) {
-    if (!flags.only || flags.only === mode.name) reports.push(await runMode(mode));
+  const chosen = modes.filter((mode) => !flags.only || flags.only === mode.name);
+  if (chosen.length === 0) throw new Error(`--only ${flags.only}: one of ${modes.map((m) => m.name)}`);
+  for (const mode of chosen) {
+    writeFileSync(join(results, `report-${mode.name}.json`), JSON.stringify(await runMode(mode), null, 2));
   }
-  if (reports.length === 0) throw new Error(`--only ${flags.only}: one of ${modes.map((m) => m.name)}`);
-  if (!flags.only) writeFileSync(join(results, 'suite.json'), JSON.stringify(reports, null, 2));
 } catch (err) {
   failed++;
   console.log(`FAIL suite: ${err.stack}`);
