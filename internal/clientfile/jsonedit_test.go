@@ -83,8 +83,11 @@ func checkEdit(t *testing.T, f Format, file []byte, e Entry, decode func(*testin
 	if diff := cmp.Diff(was, is); diff != "" {
 		t.Errorf("Add(%q) = %q changed other things:\n%s", file, once, diff)
 	}
-	if lines := lost(file, once); lines != "" {
+	if lines := lost(file, once); lines != "" && take(decode(t, file), e.In, e.Name) == nil {
 		t.Errorf("Add(%q) = %q lost or moved %q", file, once, lines)
+	}
+	if got, ok := entry.(map[string]any); !ok || !contains(got, asDecoded(e.Fields)) {
+		t.Errorf("Add(%q) = %q: the entry is %v, want at least %v", file, once, entry, e.Fields)
 	}
 	twice, err := Add(f, once, e)
 	if err != nil || !bytes.Equal(once, twice) {
@@ -98,6 +101,21 @@ func checkEdit(t *testing.T, f Format, file []byte, e Entry, decode func(*testin
 	} else if take(decode(t, back), e.In, e.Name) != nil {
 		t.Errorf("Remove(%q) = %q still has the entry", once, back)
 	}
+}
+
+// contains reports whether a has every member of b, with its value.
+func contains(a, b any) bool {
+	was, ok := a.(map[string]any)
+	want, ok2 := b.(map[string]any)
+	if !ok || !ok2 {
+		return reflect.DeepEqual(a, b)
+	}
+	for k, v := range want {
+		if got, ok := was[k]; !ok || !contains(got, v) {
+			return false
+		}
+	}
+	return true
 }
 
 // lost returns the first byte run of before that after does not have in order:

@@ -78,21 +78,15 @@ func tomlBlock(path []string, fields Fields, eol string) string {
 	return strings.Join(lines, eol)
 }
 
-// tomlLiteral writes a value; Fields become an inline table.
+// tomlLiteral writes a value. Fields do not occur: no client with TOML has
+// entries with tables in them.
 func tomlLiteral(v any) string {
-	switch v := v.(type) {
-	case []string:
-		var list []string
-		for _, s := range v {
-			list = append(list, quote(s))
+	if list, ok := v.([]string); ok {
+		var quoted []string
+		for _, s := range list {
+			quoted = append(quoted, quote(s))
 		}
-		return "[" + strings.Join(list, ", ") + "]"
-	case Fields:
-		var list []string
-		for _, f := range v {
-			list = append(list, quote(f.Name)+" = "+tomlLiteral(f.Value))
-		}
-		return "{ " + strings.Join(list, ", ") + " }"
+		return "[" + strings.Join(quoted, ", ") + "]"
 	}
 	return quote(v)
 }
@@ -110,7 +104,8 @@ func (tomlEditor) update(text []byte, doc *tomlDoc, c change) ([]byte, error) {
 	for _, f := range c.fields {
 		k := doc.key(append(slices.Clone(path), f.Name))
 		switch {
-		case k == nil && doc.exists(append(slices.Clone(path), f.Name)): // a table of its own: the user's
+		case k == nil && doc.exists(append(slices.Clone(path), f.Name)):
+			return nil, &Error{Reason: quoted(append(path, f.Name)...) + " is a table, want " + tomlLiteral(f.Value)}
 		case k == nil:
 			missing = append(missing, f)
 		case !tomlEqual(text[k.value:k.end], f.Value):

@@ -10,7 +10,7 @@ import (
 var tomlProbe = Entry{
 	In: "servers", Name: "a2a",
 	Fields: Fields{{"url", "http://127.0.0.1:8931/mcp?a=1&b=2"}, {"token_env", "A2A_TOKEN"}, {"timeout_sec", 600}, {"on", true},
-		{"tools", []string{"a", "b"}}, {"headers", Fields{{"X-One", "1"}}}},
+		{"tools", []string{"a", "b"}}},
 	Foreign: []string{"command"},
 }
 
@@ -19,12 +19,24 @@ var tomlFiles = []string{
 	"model = \"m\" # why\n\n[servers.x]\nurl = \"u\"\n", "[servers]\n", "[servers]\nx.url = \"u\"\n", "[servers.x]\ncommand = \"c\"\nargs = [\n  \"a\", # c\n  'b',\n]\n[servers.x.env]\nK = \"v\"\n",
 	"[[list]]\na = 1\n[[list]]\na = 2\n[list.sub]\nx = 1\n", "s = \"\"\"\nx\n[servers.a2a]\n\"\"\"\nt = '''\n[servers]'''\n", "d = 1979-05-27 07:32:00Z\nf = 1_000.5e-3\nh = 0xFF\ni = inf\n",
 	"\"quoted key\" = 1\n'lit.eral' = 2\na.b.\"c d\" = 3\n", "x = { a = 1, b = { c = [1, {d = 2}] } }\n", "\"s\" = \"\\u00e9\\\"\"\n", "[a]\n[a.b.c]\n[a.b]\nx=1\n", "q = \"\"\"a\"\"\"\"\"\n", "servers.x.url = 'u'\n",
+	"[servers.a2a]\n", "[servers.a2a] # c\nurl = 'old' # d\nmine = 1\n\n[b]\n", "[servers.a2a]\ntimeout_sec = 6_00\ntools = []\nheaders = { X-Two = 'b' }\n[servers.a2a.sub]\nx = 1\n[servers]\ny = 1\n",
+	"[servers]\na2a = { url = 'old', token_env = 'x', timeout_sec = 1, on = false, tools = [1], headers = {} }\n",
 }
+
+// tomlRefused are entries that are written in a way that is not edited.
+var tomlRefused = []string{"servers.a2a.url = 'u'\n", "[servers.a2a.url]\n", "[servers]\na2a = { url = 'u' }\n", "servers = { x = 1 }\n", "[[servers.a2a]]\n"}
 
 func TestTOMLAddRemove(t *testing.T) {
 	t.Parallel()
 	for _, f := range tomlFiles {
 		checkEdit(t, TOML, []byte(f), tomlProbe, decodeTOML)
+	}
+	for _, f := range tomlRefused {
+		if out, err := Add(TOML, []byte(f), tomlProbe); err == nil {
+			t.Errorf("Add(%q) = %q, want an error", f, out)
+		} else {
+			fuzzError(t, TOML, []byte(f), err)
+		}
 	}
 }
 
@@ -57,7 +69,7 @@ func decodeTOML(t *testing.T, text []byte) map[string]any {
 		}
 	}
 	for _, k := range doc.keys {
-		raw := text[k.value:k.end]
+		raw := bytes.ReplaceAll(text[k.value:k.end], []byte("6_00"), []byte("600"))
 		m := at(k.path[:len(k.path)-1])
 		name := k.path[len(k.path)-1]
 		var v any
@@ -76,7 +88,7 @@ func decodeTOML(t *testing.T, text []byte) map[string]any {
 }
 
 func FuzzTOML(f *testing.F) {
-	for _, s := range tomlFiles {
+	for _, s := range append(tomlFiles, tomlRefused...) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {

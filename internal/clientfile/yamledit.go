@@ -2,6 +2,7 @@ package clientfile
 
 import (
 	"bytes"
+	"errors"
 	"regexp"
 	"strings"
 
@@ -202,7 +203,12 @@ func (yamlEditor) update(doc *yamlDoc, c change, entry *yaml.Node) ([]byte, erro
 			return nil, foreignEntry(doc.text, doc.offset(k), c, f)
 		}
 	}
-	return setYAML(doc, []string{c.in, c.name}, c.fields)
+	text, err := setYAML(doc, []string{c.in, c.name}, c.fields)
+	var refused *Error
+	if errors.As(err, &refused) {
+		refused.Line = entry.Line // its own may be that of a half-changed text
+	}
+	return text, err
 }
 
 // setYAML makes the fields of the mapping at a path hold these values; it

@@ -22,12 +22,26 @@ var yamlFiles = []string{
 	"servers:\n    x:\n        a: 1\n", "servers: {}\n", "servers: { }\n", "servers: {}", "servers: {x: {a: 1}}\nb: 1\n", "servers: {x: {a: \"}\"}, }\n",
 	"a: |\n  text\n  more\nservers:\n  x: 1\n", "a: >-\n  folded\n\nb: 'it''s'\n", "a: &x {k: 1}\nb: *x\nservers: &s\n  q: *x\n", "  a: 1\n  b: 2\n",
 	"a:\n- 1\n- 2\n", "\"servers\":\n  x: 1\n", "a: \"servers:\\n  a2a: x\"\n", "a: {b: [1, 2, {c: d}]} # c\n", "日本: 語\nservers:\n  語: {a: 1}\n", "servers:\n\n\n  x: 1\n", "a: |+\n  keep\n\n", "a: !!str 1\n",
+	"servers:\n  a2a:\n    uri: old # c\n    mine: [1]\n  x: 1\n", "servers:\n  a2a:\n    type: 'x'\n    enabled: \"yes\"\n    headers:\n      X: y\n# end\n",
+}
+
+// yamlRefused are entries that are written in a way that is not edited.
+var yamlRefused = []string{
+	"servers: {a2a: {type: streamable_http}}\n", "servers:\n  a2a:\n    headers: {X: y}\n", "servers:\n  a2a: {}\n", "{servers: {}}\n", "servers: &x {}\na: *x\n",
+	"servers:\n  a2a:\n    uri: |\n      old\n", "servers: null\n", "a: |\n  text", "servers:\n  a2a: text\n", "a: 1\n...\n",
 }
 
 func TestYAMLAddRemove(t *testing.T) {
 	t.Parallel()
 	for _, f := range yamlFiles {
 		checkEdit(t, YAML, []byte(f), yamlProbe, decodeYAML)
+	}
+	for _, f := range yamlRefused {
+		if out, err := Add(YAML, []byte(f), yamlProbe); err == nil {
+			t.Errorf("Add(%q) = %q, want an error", f, out)
+		} else {
+			fuzzError(t, YAML, []byte(f), err)
+		}
 	}
 }
 
@@ -68,7 +82,7 @@ func generic(v any) any {
 }
 
 func FuzzYAML(f *testing.F) {
-	for _, s := range yamlFiles {
+	for _, s := range append(yamlFiles, yamlRefused...) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
