@@ -222,17 +222,23 @@ func TestCallerGoes(t *testing.T) {
 	}{
 		{"a new task", "", `{"text":"slow 600"}`, 1},
 		{"a task that has no handle yet because the agent is silent", "", `{"text":"silent 5"}`, 0},
-		{"a task whose handle was given out", "ask size", `{"text":"slow","taskHandle":"%s"}`, 0},
+		{"a task whose handle was given out", "then", `{"text":"go on","taskHandle":"%s"}`, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				g := oneAgent(t, nil)
+				g.demo().OnCommand("then", func(_ context.Context, turn *fixtures.Turn) error {
+					if _, err := turn.Ask(fixtures.Text("go on?")); err != nil {
+						return err
+					}
+					_ = turn.Working("going on")
+					return turn.Sleep(10 * time.Minute)
+				})
 				arguments := tt.say
 				if tt.before != "" {
 					handle := g.send(`{"text":"` + tt.before + `"}`).str("taskHandle")
 					arguments = fmt.Sprintf(tt.say, handle)
-					g.demo().Delay(10 * time.Second) // still waiting when the caller goes
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				stop := time.AfterFunc(3*time.Second, cancel)
