@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"a2agate/a2a"
+	"a2agate/internal/telemetry"
 	"a2agate/tools"
 	"a2agate/translate"
 )
@@ -45,6 +46,7 @@ type Core struct {
 	o          CoreOptions
 	serverInfo []translate.MetaEntry // the _meta of modern results
 	snapshots  snapshots
+	numbers    *telemetry.Numbers
 }
 
 // NewCore makes a Core.
@@ -64,7 +66,7 @@ func NewCore(o CoreOptions) *Core {
 	info := append([]byte(`{"name":`), translate.AppendString(nil, o.Name)...)
 	info = append(info, `,"version":`...)
 	info = append(translate.AppendString(info, o.Version), '}')
-	c := &Core{o: o, serverInfo: []translate.MetaEntry{{Key: metaServerInfo, Value: info}}}
+	c := &Core{o: o, numbers: telemetry.NewNumbers(), serverInfo: []translate.MetaEntry{{Key: metaServerInfo, Value: info}}}
 	c.snapshots.views = make(map[tools.View]*snapshot)
 	return c
 }
@@ -131,7 +133,7 @@ func notFound(name string) failure {
 // Handle answers one request. It never panics: a panic below it becomes -32603
 // with an id that the log has too.
 func (c *Core) Handle(ctx context.Context, req *Request) (a Answer) {
-	ctx = numbered(ctx, req)
+	ctx = c.numbered(ctx, req)
 	defer func() {
 		if p := recover(); p != nil {
 			a = Answer{Code: translate.CodeInternal, Message: c.panicked(ctx, req, p)}

@@ -90,7 +90,7 @@ type listener struct {
 func (c *Core) Listen(ctx context.Context, req *Request, done <-chan struct{}, keepAlive time.Duration, emit func(msg []byte) error) (refused *Answer) {
 	l, f := c.newListener(req)
 	if f.failed() {
-		a := failed(numbered(ctx, req), req.ID, f)
+		a := failed(c.numbered(ctx, req), req.ID, f)
 		return &a
 	}
 	l.run(ctx, done, keepAlive, emit)
@@ -150,7 +150,7 @@ func (l *listener) run(ctx context.Context, done <-chan struct{}, keepAlive time
 	defer l.close()
 	defer func() {
 		if p := recover(); p != nil {
-			_ = emit(l.c.panicked(numbered(ctx, l.req), l.req, p)) // the stream ends either way
+			_ = emit(l.c.panicked(l.c.numbered(ctx, l.req), l.req, p)) // the stream ends either way
 		}
 	}()
 	l.open()

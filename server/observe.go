@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"strings"
 	"time"
 
@@ -103,11 +102,14 @@ func (s *Server) turnedAway(status int) {
 
 // numbered returns ctx with an id for the request, where it has none: HTTP
 // numbers its requests itself.
-func numbered(ctx context.Context, req *Request) context.Context {
+func (c *Core) numbered(ctx context.Context, req *Request) context.Context {
 	if telemetry.FromContext(ctx) != nil {
 		return ctx
 	}
-	return telemetry.WithRequest(ctx, telemetry.NewRequest(strings.ToLower(rand.Text()[:12]), telemetry.KindFromMethod(req.Method)))
+	own := &telemetry.Context{Context: ctx}
+	own.Request.Kind = telemetry.KindFromMethod(req.Method)
+	c.numbers.Number(&own.Request)
+	return own
 }
 
 // requestID names the request that ctx belongs to, in the log and in answers;

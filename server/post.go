@@ -67,7 +67,7 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 	}
 	x := &exchange{s: s, r: r, start: time.Now(), id: id, view: v}
 	x.ctx.Context = r.Context()
-	s.numbers.Number(&x.ctx.Request)
+	s.core.numbers.Number(&x.ctx.Request)
 	x.http = httpCarrier{w: w, limit: s.o.Pace.Write}
 	x.http.json, x.http.sse = accepts(r.Header["Accept"])
 	x.stream.out, x.stream.pace, x.stream.messages = &x.http, &s.o.Pace, x.http.sse

@@ -159,7 +159,6 @@ type Server struct {
 	running  running
 	listens  listenCount
 	meter    meter
-	numbers  *telemetry.Numbers
 	handler  http.Handler
 	active   activeStreams
 
@@ -192,8 +191,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		o: o, core: NewCore(o.CoreOptions), guard: g, sessions: newSessions(o.SessionKey),
-		numbers: telemetry.NewNumbers(),
-		drain:   make(chan struct{}), cut: make(chan struct{}),
+		drain: make(chan struct{}), cut: make(chan struct{}),
 	}
 	s.listens.of = make(map[string]int)
 	s.meter.of = make(map[string]*meterEntry)
