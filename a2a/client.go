@@ -75,7 +75,8 @@ func (t Timeouts) withDefaults() Timeouts {
 type Client struct {
 	o      ClientOptions
 	http   *http.Client
-	origin *url.URL // the configured origin, nil when unknown
+	origin *url.URL  // the configured URL, nil when unknown
+	home   webOrigin // its origin, where credentials may go
 	// secrets are kept out of errors.
 	secrets secrets
 	slots   chan struct{}
@@ -150,7 +151,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 		if err != nil || u.Host == "" {
 			return nil, errors.New("fallback url is not an http(s) URL")
 		}
-		c.origin = u
+		c.origin, c.home = u, originOf(u)
 	}
 	if o.MaxConcurrent > 0 {
 		c.slots = make(chan struct{}, o.MaxConcurrent)

@@ -200,7 +200,7 @@ func (rt *roundTrip) headers(req *http.Request) *Error {
 // trusts reports whether a request to u may carry the agent's credential and
 // configured headers: they belong to the configured origin.
 func (c *Client) trusts(r *route, u *url.URL) bool {
-	return !r.Anonymous && (c.origin == nil || sameOrigin(u, c.origin))
+	return !r.Anonymous && (c.origin == nil || originOf(u) == c.home)
 }
 
 // extensionHeader is the canonical name of the header that negotiates

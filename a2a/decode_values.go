@@ -144,7 +144,7 @@ func idString(raw json.RawMessage) string {
 	return ""
 }
 
-// or returns the first of two spellings of a member that is set.
+// or returns the first of two strings that is set.
 func or(a, b string) string {
 	if a != "" {
 		return a

@@ -301,7 +301,7 @@ func (x *exchange) fold(ev Event) (*Task, *Error) {
 	}
 	if t.ContextID == "" && x.contextID != "" || t.ID == "" && x.taskID != "" {
 		c := *t
-		c.ID, c.ContextID = orString(c.ID, x.taskID), orString(c.ContextID, x.contextID)
+		c.ID, c.ContextID = or(c.ID, x.taskID), or(c.ContextID, x.contextID)
 		t = &c
 	}
 	return t, nil
@@ -327,7 +327,7 @@ func (x *exchange) show(old *Task, ev Event, from via, cleared bool, now time.Ti
 		x.word++
 		x.backoff = min(x.backoff, x.f.o.PollMin)
 		if m := x.cur.Status.Message; m != nil && !state.Terminal() {
-			x.progress = orString(messageText(m), x.progress)
+			x.progress = or(messageText(m), x.progress)
 		}
 	}
 	switch {

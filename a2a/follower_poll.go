@@ -198,7 +198,7 @@ func (f *Follower) wrap(op string, err error) *Error {
 		}
 		if e.Agent == "" || e.Op == "" {
 			c := *e
-			c.Agent, c.Op = orString(e.Agent, f.o.Alias), orString(e.Op, op)
+			c.Agent, c.Op = or(e.Agent, f.o.Alias), or(e.Op, op)
 			e = &c
 		}
 		return e
@@ -238,11 +238,4 @@ func (f *Follower) wrapAs(cause Cause, op, message string, err error) *Error {
 	e := f.error(cause, op, message)
 	e.Err = err
 	return e
-}
-
-func orString(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
 }

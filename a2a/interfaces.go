@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -51,7 +52,7 @@ type spoken struct {
 func chooseInterfaces(card *Card, rules interfaceRules) choice {
 	var c choice
 	if len(card.Interfaces) == 0 {
-		c.usable = []Interface{{URL: rules.call, Binding: orBinding(rules.binding, JSONRPC), Version: orVersion(rules.protocol, V10)}}
+		c.usable = []Interface{{URL: rules.call, Binding: cmp.Or(rules.binding, JSONRPC), Version: cmp.Or(rules.protocol, V10)}}
 		c.note("the card names no interface: the configured url is called with %s %s", c.usable[0].Binding, c.usable[0].Version)
 		return c
 	}
@@ -65,20 +66,6 @@ func (c *choice) note(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); len(c.notes) < maxNotes && !slices.Contains(c.notes, text) {
 		c.notes = append(c.notes, text)
 	}
-}
-
-func orBinding(a, b Binding) Binding {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-func orVersion(a, b Version) Version {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // speak keeps the interfaces we speak. Those of a version that is only close

@@ -106,6 +106,9 @@ func (o webOrigin) same(p webOrigin) bool {
 	return o.host == p.host || isLoopbackHost(o.host) && isLoopbackHost(p.host)
 }
 
+// sameOrigin reports whether two URLs have one origin, however it is spelt.
+func sameOrigin(a, b *url.URL) bool { return originOf(a) == originOf(b) }
+
 // String spells the origin without a default port.
 func (o webOrigin) String() string { return o.scheme + "://" + o.authority() }
 

@@ -203,8 +203,3 @@ func hostPort(u *url.URL) string {
 	}
 	return net.JoinHostPort(u.Hostname(), port)
 }
-
-// sameOrigin reports whether two URLs have the same scheme, host and port.
-func sameOrigin(a, b *url.URL) bool {
-	return strings.EqualFold(a.Scheme, b.Scheme) && strings.EqualFold(hostPort(a), hostPort(b))
-}
