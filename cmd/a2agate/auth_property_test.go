@@ -533,7 +533,7 @@ func TestOwnHandleOutsideTheProfile(t *testing.T) {
 }
 
 // TestCallersTokenStaysHere: no request to an agent carries what a caller has
-// shown to the gateway, in headers, path or body (checklist 92).
+// shown to the gateway, in headers, path or body.
 func TestCallersTokenStaysHere(t *testing.T) {
 	t.Parallel()
 	w := newAuthWorld(t)

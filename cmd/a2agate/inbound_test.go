@@ -82,7 +82,7 @@ func claims(sub, scope string, left time.Duration) string {
 }
 
 // TestOAuthAtTheEdge: the challenges, the metadata and the tokens as an MCP
-// client meets them (checklist 89 to 91).
+// client meets them.
 func TestOAuthAtTheEdge(t *testing.T) {
 	t.Parallel()
 	issuer := newTokenIssuer(t)
@@ -257,7 +257,7 @@ func TestTokensFollowTheFile(t *testing.T) {
 }
 
 // TestPrincipalLimits: a caller who is over the limits is told when to try
-// again; others are not held up (checklist 54).
+// again; others are not held up.
 func TestPrincipalLimits(t *testing.T) {
 	t.Parallel()
 	agent := newAgentServer(t, fixtures.Options{})
@@ -388,7 +388,7 @@ func TestViewOf(t *testing.T) {
 
 // TestNonLoopbackNeedsAuth: an address that others can reach is not listened
 // on without auth unless forced, however it is spelt and wherever it is said;
-// the checks of Host and Origin are the same on every address (checklist 94).
+// the checks of Host and Origin are the same on every address.
 func TestNonLoopbackNeedsAuth(t *testing.T) {
 	t.Parallel()
 	const tokens = `,"auth":{"tokens":[{"name":"ann","token":"ann-token"}]}`
