@@ -26,7 +26,7 @@ var content = []struct{ text, status string }{
 	{"kb 80", "completed"}, {"deep 50", "completed"}, {"ask size", "input_required"}, {"askform", "input_required"},
 	{"askmulti", "input_required"}, {"askurl", "input_required"}, {"asksecret", "input_required"},
 	{"fail x", "failed"}, {"reject x", "rejected"}, {"cancelme", "cancelled"}, {"unspecified", "failed"},
-	{"error -32001", ""}, {"error -32004 no", ""}, {"error -32603", ""}, {"nocontext x", "completed"}, {"noid x", "failed"},
+	{"error -32001", ""}, {"error -32004 no", ""}, {"error -32603", ""}, {"nocontext x", "completed"}, {"noid x", "completed"},
 	{"httperror 404 x", ""}, {"html", ""}, {"badjson", ""}, {"nullresult", ""}, {"created x", ""}, {"errorevent -32005", ""},
 	{"late x", "completed"}, {"dupes x", "completed"}, {"ndjson x", "completed"},
 }
