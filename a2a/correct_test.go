@@ -9,6 +9,8 @@ import (
 	"testing"
 )
 
+// The other version is tried once where the agent says that it did not
+// execute, and remembered; never otherwise (specification 1.0.1, 3.6.2).
 func TestVersionCorrection(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -88,6 +90,8 @@ func TestVersionCorrection(t *testing.T) {
 	}
 }
 
+// The version is corrected for streams as well, whether the refusal comes as
+// JSON or as an event.
 func TestVersionCorrectionStream(t *testing.T) {
 	for _, asEvent := range []bool{true, false} {
 		agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
@@ -114,6 +118,7 @@ func TestVersionCorrectionStream(t *testing.T) {
 	}
 }
 
+// An operation that an agent lacks does not change the version of the others.
 func TestUnsupportedOperationKeepsVersion(t *testing.T) {
 	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
 		if r.RPC == "SendMessage" {
@@ -135,6 +140,7 @@ func TestUnsupportedOperationKeepsVersion(t *testing.T) {
 	}
 }
 
+// Neither version helps: the first answer is the one that counts.
 func TestVersionCorrectionFails(t *testing.T) {
 	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) { replyError(w, r, -32601, "no "+r.RPC) })
 	c := agent.client(V10, JSONRPC)
@@ -147,6 +153,8 @@ func TestVersionCorrectionFails(t *testing.T) {
 	}
 }
 
+// Paths that cards have wrong are put right once and remembered: the REST
+// prefix, a trailing slash, an operation's path as address, the configured URL.
 func TestPathCorrection(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -203,6 +211,7 @@ func TestPathCorrection(t *testing.T) {
 	}
 }
 
+// The card's own interface of the other version comes before the guess.
 func TestVersionCorrectionByCard(t *testing.T) {
 	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
 		if r.URI != "/old" {
@@ -222,6 +231,7 @@ func TestVersionCorrectionByCard(t *testing.T) {
 	}
 }
 
+// A 404 that is the agent's own answer about a task is no wrong path.
 func TestTaskNotFoundIsNoPath(t *testing.T) {
 	for _, body := range []string{
 		`{"error":{"code":404,"status":"NOT_FOUND","message":"no task t1","details":[{"reason":"TASK_NOT_FOUND"}]}}`,
@@ -257,6 +267,7 @@ func TestTaskNotFoundIsNoPath(t *testing.T) {
 	}
 }
 
+// A REST agent that does not know 1.0.1's media type gets the one before.
 func TestContentTypeCorrection(t *testing.T) {
 	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
 		if r.Header.Get("Content-Type") != "application/json" {
@@ -276,6 +287,7 @@ func TestContentTypeCorrection(t *testing.T) {
 	}
 }
 
+// deadAddress is an address where nothing listens.
 func deadAddress(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -285,6 +297,8 @@ func deadAddress(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
+// The next interface is tried where the one before cannot be reached or is not
+// there, in the card's order, and remembered (specification 1.0.1, 8.3.2).
 func TestInterfaceFallback(t *testing.T) {
 	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) {
 		switch {
@@ -333,6 +347,8 @@ func TestInterfaceFallback(t *testing.T) {
 	}
 }
 
+// An address that cannot be dialled is replaced by the configured origin, with
+// the interface's path first.
 func TestAddressFallback(t *testing.T) {
 	agent := newScriptedAgent(t, func(w http.ResponseWriter, r seenRequest) { reply(w, r, taskCompleted) })
 	auth := &fakeAuth{}

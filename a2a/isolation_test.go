@@ -434,10 +434,3 @@ func certificateFiles(t *testing.T, servers ...*httptest.Server) (certFile, keyF
 	return write("cert.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
 		write("key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})), write("ca.pem", roots)
 }
-
-// TestNothingToldHoldsASecret: agents that repeat what they were sent, in every
-// place that an error or a state is made of, and connections that fail: neither
-// errors, with all that they wrap, nor states, attempts, notes or the log hold
-// a credential (checklist 61).
-// at is the configuration for an agent at that address.
-// chainText is the text of an error and of all that it wraps.

@@ -13,6 +13,10 @@ import (
 	"time"
 )
 
+// TestNothingToldHoldsASecret: agents that repeat what they were sent, in every
+// place that an error or a state is made of, and connections that fail: neither
+// errors, with all that they wrap, nor states, attempts, notes or the log hold
+// a credential (checklist 61).
 func TestNothingToldHoldsASecret(t *testing.T) {
 	repeat := func(r *http.Request) string { // all that the agent was sent, in one line
 		var b bytes.Buffer
@@ -127,6 +131,7 @@ func TestNothingToldHoldsASecret(t *testing.T) {
 	}
 }
 
+// at is the configuration for an agent at that address.
 func (cfg AgentConfig) at(address string) AgentConfig {
 	cfg.URL = address
 	return cfg
@@ -151,6 +156,7 @@ func wantNoSecret(t *testing.T, what string, a *Agent, errs []error, log string)
 	}
 }
 
+// chainText is the text of an error and of all that it wraps.
 func chainText(err error) []string {
 	if err == nil {
 		return nil

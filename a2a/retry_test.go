@@ -16,14 +16,6 @@ import (
 	"time"
 )
 
-// The other version is tried once where the agent says that it did not
-// execute, and remembered; never otherwise (specification 1.0.1, 3.6.2).
-// The version is corrected for streams as well, whether the refusal comes as
-// JSON or as an event.
-// An operation that an agent lacks does not change the version of the others.
-// Neither version helps: the first answer is the one that counts.
-// Paths that cards have wrong are put right once and remembered: the REST
-// prefix, a trailing slash, an operation's path as address, the configured URL.
 // A guessed route at which the agent's own words say that nothing is there is
 // not taken for the right one: a single "not found" would otherwise send every
 // later call the wrong way.
@@ -63,14 +55,6 @@ func TestNothingThereIsNoRoute(t *testing.T) {
 	}
 }
 
-// The card's own interface of the other version comes before the guess.
-// A 404 that is the agent's own answer about a task is no wrong path.
-// A REST agent that does not know 1.0.1's media type gets the one before.
-// deadAddress is an address where nothing listens.
-// The next interface is tried where the one before cannot be reached or is not
-// there, in the card's order, and remembered (specification 1.0.1, 8.3.2).
-// An address that cannot be dialled is replaced by the configured origin, with
-// the interface's path first.
 // flaky answers from a list: a status, or 0 for a broken connection.
 func flaky(t *testing.T, statuses ...int) *scriptedAgent {
 	var mu sync.Mutex
