@@ -293,7 +293,7 @@ func TestReaderBetweenTwoSnapshots(t *testing.T) {
 // A refused stream gives its place back at once.
 func TestRefusedStreamTakesNoPlace(t *testing.T) {
 	following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
-		a.set("stream", fakeError(CodeUnsupportedOperation, "no"))
+		a.set("stream", fakeError(CodeUnsupportedOperation, "no streams"))
 		a.onSend = func(context.Context, SendRequest) (Event, error) {
 			time.Sleep(time.Minute)
 			return Event{Message: fakeMessage("hi")}, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -192,6 +193,9 @@ func (f *Follower) runSend(s *source, req SendRequest) {
 		}
 		e := f.wrap("send", err)
 		if !refusesStreams(e) {
+			if e.Code == CodeUnsupportedOperation && req.Message.TaskID == "" {
+				f.pauseStreams() // perhaps it means streams: the next message goes without
+			}
 			s.x.Load().sendFailed(s, e)
 			return
 		}
@@ -226,11 +230,14 @@ func (f *Follower) sendUnary(s *source, up Upstream, req SendRequest) {
 }
 
 // refusesStreams reports whether the agent certainly did not execute a stream
-// request because it does not stream.
+// request because it does not stream. UnsupportedOperation has other meanings
+// too, and comes of agents that had begun: it must name the stream.
 func refusesStreams(e *Error) bool {
 	switch {
-	case e.Code == CodeUnsupportedOperation, e.Code == codeMethodNotFound:
+	case e.Code == codeMethodNotFound:
 		return true
+	case e.Code == CodeUnsupportedOperation:
+		return strings.Contains(strings.ToLower(e.Message), "stream")
 	case e.Cause == CauseHTTP:
 		return e.HTTPStatus == 404 || e.HTTPStatus == 405 || e.HTTPStatus == 501
 	}
@@ -370,7 +377,7 @@ func (x *exchange) subscribeFailed(s *source, e *Error) {
 	x.src = nil
 	switch {
 	case s.evicted.Load():
-	case refusesStreams(e):
+	case e.Code == CodeUnsupportedOperation, refusesStreams(e):
 		x.streamAt = now.Add(streamPause)
 		if e.Code != CodeUnsupportedOperation {
 			x.f.pauseStreams()

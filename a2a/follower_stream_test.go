@@ -327,6 +327,8 @@ func TestRefusedStreamIsSentUnary(t *testing.T) {
 		unary bool
 	}{
 		{"unsupported operation", fakeError(CodeUnsupportedOperation, "no streams"), true},
+		{"unsupported operation, in other words", fakeError(CodeUnsupportedOperation, "Streaming is not supported by the agent"), true},
+		{"unsupported operation that may be about the message", fakeError(CodeUnsupportedOperation, "this operation is not supported"), false},
 		{"method not found", fakeError(-32601, "no such method"), true},
 		{"no such route", &Error{Cause: CauseHTTP, HTTPStatus: 405, Message: "405"}, true},
 		{"server error", &Error{Cause: CauseHTTP, HTTPStatus: 502, Message: "502"}, false},

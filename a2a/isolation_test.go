@@ -196,11 +196,10 @@ func rpcAnswer(result string) http.HandlerFunc {
 // whether the other server is to be reached at all, so that the test cannot
 // pass by doing nothing.
 type isolationAttack struct {
-	name   string
-	reach  bool
-	setUp  func(w *isolationWorld, cfg *AgentConfig)
-	later  func(w *isolationWorld) // before the second discovery
-	skipBy map[string]bool         // kinds that are not about this
+	name  string
+	reach bool
+	setUp func(w *isolationWorld, cfg *AgentConfig)
+	later func(w *isolationWorld) // before the second discovery
 }
 
 func isolationAttacks() []isolationAttack {

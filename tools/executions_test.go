@@ -232,7 +232,10 @@ func executionFaults() []sendFault {
 	both("html", "html", 0, false, nil)
 	both("retryafter", "retryafter 1", 0, false, nil)
 	both("errorevent", "errorevent -32603", 1, false, nil)
-	both("errorevent of a limit", "errorevent -32005", 1, false, nil)
+	for _, code := range []int{-32001, -32002, -32004, -32005, -32006, -32602, -32700, -32050} {
+		both(fmt.Sprintf("errorevent %d", code), fmt.Sprintf("errorevent %d", code), 1, false, nil)
+		both(fmt.Sprintf("error %d", code), fmt.Sprintf("error %d", code), 1, false, nil)
+	}
 	both("errormid", "errormid", 1, true, nil)
 	both("cutstream", "cutstream 0.2", 1, true, nil)
 	both("shortstream", "shortstream 0.2", 1, true, nil)

@@ -94,7 +94,7 @@ func CleanText(s string) string {
 }
 
 func needsCleaning(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		if c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f' || c == 0x7f {
 			return true

@@ -3,6 +3,7 @@ package translate
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -87,5 +88,25 @@ func TestElapsed(t *testing.T) {
 		if got := elapsed(secondsOf(in)); got != want {
 			t.Errorf("%d: %s", in, got)
 		}
+	}
+}
+
+// Openers without an end cost no more than other text: an agent could send
+// millions of them.
+func TestCleaningIsLinear(t *testing.T) {
+	for _, opener := range []string{"\x1b]", "\x1bP", "\u009d", "\x1b]x", "\x1b[", "\x1b(", "\x1b"} {
+		text := strings.Repeat(opener, 4<<20/len(opener))
+		began := time.Now()
+		CleanText(text)
+		CleanName(text)
+		CleanDescription(text)
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("%q: %v", opener, d)
+		}
+	}
+	// What ends within reach is still gone, what does not keeps its words.
+	far := "\x1b]a" + strings.Repeat("b", maxEscape) + "\x1b]c\x07d\x1b]e"
+	if got, want := CleanText(far), "a"+strings.Repeat("b", maxEscape)+"de"; got != want {
+		t.Errorf("%.20q … %q", got, got[len(got)-10:])
 	}
 }

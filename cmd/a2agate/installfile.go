@@ -132,7 +132,7 @@ func writeAtomic(path string, text []byte, like string, mode fs.FileMode) error 
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // fails after the rename, as it should
+	defer func() { _ = os.Remove(f.Name()) }() // fails after the rename, as it should
 	_, err = f.Write(text)
 	err = errors.Join(err, f.Chmod(mode), sameOwner(f, like), f.Sync(), f.Close())
 	if err != nil {

@@ -157,7 +157,7 @@ func TestLogOfCalls(t *testing.T) {
 		}
 	}
 	const words = "very private words"
-	for n := 0; n <= 5; n++ {
+	for n := range 6 {
 		set(fmt.Sprintf("level=%d&kind=agents", n))
 		from := len(g.log.String())
 		g.call(t, "a2a_send_message", `{"text":"echo `+words+`"}`)

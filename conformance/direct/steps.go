@@ -95,7 +95,7 @@ func wantTask(t *a2a.Task, state a2a.State, text string) error {
 func wantCode(err error, codes ...int) error {
 	var e *a2a.Error
 	if !errors.As(err, &e) || e.Cause != a2a.CauseAgent || !slices.Contains(codes, e.Code) || e.Message == "" {
-		return fmt.Errorf("the error is %+v (%T), not of %v", err, err, codes)
+		return fmt.Errorf("the error is %w (%T), not of %v", err, err, codes)
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func list(ctx context.Context, p *peer) error {
 	switch {
 	case p.version == a2a.V03 && p.binding == a2a.JSONRPC:
 		if !errors.As(err, &e) || e.Code != a2a.CodeUnsupportedOperation || p.requests() != before {
-			return fmt.Errorf("0.3 has no such method: %v after %d requests", err, p.requests()-before)
+			return fmt.Errorf("0.3 has no such method: %w after %d requests", err, p.requests()-before)
 		}
 		return nil
 	case p.version == a2a.V03:

@@ -311,7 +311,7 @@ func (n *jsonNode) decode(text []byte) (any, error) {
 		return nil, errorAt(text, n.start, "this value cannot be read")
 	}
 	if err != nil { // a number out of range: its text is as good
-		return string(text[n.start:n.end]), nil
+		return string(text[n.start:n.end]), nil //nolint:nilerr // as said
 	}
 	return v, nil
 }

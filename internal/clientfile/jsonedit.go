@@ -296,7 +296,7 @@ func (e jsonEditor) removeOne(text []byte, c change) ([]byte, error) {
 	case list.kind == '[' && c.item:
 		if i = list.element(text, c.name); i >= 0 {
 			if v, err := list.items[i].value.decode(text); err != nil || !reflect.DeepEqual(v, plain(c.fields)) {
-				return nil, nil // the user's own of that id
+				return nil, nil //nolint:nilerr // the user's own of that id
 			}
 		}
 	case list.kind == '{' && !c.item:

@@ -219,7 +219,7 @@ func FuzzJSON(f *testing.F) {
 // fuzzError checks that a refusal is an *Error with a place in the file.
 func fuzzError(t *testing.T, f Format, file []byte, err error) {
 	t.Helper()
-	e, ok := err.(*Error) //nolint:errorlint // the promise is the type itself
+	e, ok := err.(*Error)
 	if !ok || e.Reason == "" || e.Line > bytes.Count(file, []byte{'\n'})+1 {
 		t.Errorf("format %d, %q: %#v is no *Error with a place", f, file, err)
 	}

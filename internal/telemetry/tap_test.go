@@ -102,7 +102,7 @@ func TestTapLevels(t *testing.T) {
 	t.Parallel()
 	for _, events := range []bool{false, true} {
 		srv := gossip(t, events)
-		for n := 0; n <= 5; n++ {
+		for n := range 6 {
 			c, out := tapClient(t, LevelFromDebug(n))
 			body := ask(t, c, srv.URL)
 			if !strings.Contains(body, contents) || !strings.Contains(body, bearerToken) {
