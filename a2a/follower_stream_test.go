@@ -351,6 +351,12 @@ func TestRefusedStreamIsSentUnary(t *testing.T) {
 					if !errors.As(s.Err, &e) || e.Cause != tt.err.Cause || a.count("send") != 0 {
 						t.Errorf("snapshot: %s; %d sends", describeSnapshot(s), a.count("send"))
 					}
+					next := sendTo(t, f, askTask("")) // one that may have meant streams gets the next message without
+					defer next.Close()
+					waitFor(t, next, time.Minute, "an end", isDone)
+					if unary := tt.err.Code == CodeUnsupportedOperation; (a.count("send") == 1) != unary {
+						t.Errorf("the next message went out unary %d times", a.count("send"))
+					}
 					return
 				}
 				if !inState(StateCompleted)(s) || len(s.Notes) != 1 {
