@@ -97,9 +97,13 @@ func (c *Client) afterEmpty(ctx context.Context, r route, op *operation, empty *
 	return nil, e
 }
 
-// unaryInstead sends the message of a stream operation without a stream.
+// unaryInstead sends the message of a stream operation without a stream. Like
+// a stream it is to tell of the task as soon as there is one: who reads it goes
+// on by GetTask.
 func (c *Client) unaryInstead(ctx context.Context, r route, op *operation) (*eventStream, *Error) {
-	unary := &operation{kind: opSend, send: op.send, trace: op.trace, cause: "empty_stream"}
+	again := *op.send
+	again.ReturnImmediately = true
+	unary := &operation{kind: opSend, send: &again, trace: op.trace, cause: "empty_stream"}
 	var ev Event
 	e := c.try(ctx, candidate{route: r}, unary, 0, func(rt *roundTrip) *Error {
 		return rt.readUnary(func(rt *roundTrip, body []byte) (err error) {

@@ -348,6 +348,9 @@ func TestEmptyStreamFallback(t *testing.T) {
 				if r.MessageID != agent.requests()[0].MessageID {
 					t.Errorf("the messageId changed: %s", r.MessageID)
 				}
+				if early := `"returnImmediately":true`; r.RPC == "SendMessage" && !strings.Contains(r.Body, early) {
+					t.Errorf("the task would be told of at its end only: %s", r.Body)
+				}
 			}
 			if c.Streams() {
 				t.Error("the empty stream is not remembered")
