@@ -1,7 +1,10 @@
 // A proxy between the gateway and an agent that writes down every request, for
 // gopeers/strict to read. It passes everything on as it comes, streams too.
 import { appendFileSync, writeFileSync } from 'node:fs';
-import { createServer, request } from 'node:http';
+import { Agent, createServer, request } from 'node:http';
+
+// A connection of its own for each request, for the same reason.
+const agent = new Agent({ keepAlive: false });
 
 // recorder returns {through(alias, url) → the proxy's URL, stop()}. It writes
 // one line of JSON a request to path.
@@ -12,8 +15,9 @@ export function recorder(path) {
     const target = new URL(url);
     const server = createServer((req, res) => {
       const chunks = [];
-      const out = request({ host: target.hostname, port: target.port, method: req.method, path: req.url, headers: req.headers }, (answer) => {
-        res.writeHead(answer.statusCode, answer.headers);
+      const out = request({ host: target.hostname, port: target.port, method: req.method, path: req.url, headers: req.headers, agent }, (answer) => {
+        const { connection, 'keep-alive': keepAlive, ...headers } = answer.headers; // of this hop alone
+        res.writeHead(answer.statusCode, headers);
         answer.pipe(res);
       });
       out.on('error', () => res.destroy());
@@ -26,6 +30,7 @@ export function recorder(path) {
       });
     });
     servers.push(server);
+    server.keepAliveTimeout = 0; // the gateway closes, so that no request meets a connection at its end
     server.on('error', reject);
     server.listen(0, '127.0.0.1', () => resolve(`http://127.0.0.1:${server.address().port}`));
   });
