@@ -10,9 +10,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"a2agate/config"
 )
+
+// atOnce is how many agents doctor looks at side by side.
+const atOnce = 8
 
 // doctorFlags are what doctor can be told.
 type doctorFlags struct {
@@ -154,8 +158,18 @@ func (f doctorFlags) examine(ctx context.Context, p process, args []string) (*re
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range agents {
-		add(f.examineAgent(ctx, cfg, a))
+	found := make([]diagnosis, len(agents))
+	var all errgroup.Group
+	all.SetLimit(atOnce)
+	for i, a := range agents {
+		all.Go(func() error {
+			found[i] = f.examineAgent(ctx, cfg, a)
+			return nil
+		})
+	}
+	_ = all.Wait() // nobody fails: what is found is in found
+	for _, d := range found {
+		add(d)
 	}
 	if len(args) == 0 {
 		if d := f.examineGateway(ctx, p, ownURL(cfg)); len(d.Lines) > 0 && d.Lines[0].Finding != "gateway_down" {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // foreignPage is the origin of a web page that no gateway lets in.
@@ -19,7 +20,7 @@ const foreignPage = "https://doctor.invalid"
 func (f doctorFlags) examineGateway(ctx context.Context, p process, address string) diagnosis {
 	c := newChart("gateway", hiddenQuery(address))
 	token, _ := p.getenv("A2AGATE_TOKEN")
-	g := gatewayProbe{timeout: f, url: address, token: token, client: &http.Client{
+	g := gatewayProbe{timeout: f.timeout, url: address, token: token, client: &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -31,7 +32,7 @@ func (f doctorFlags) examineGateway(ctx context.Context, p process, address stri
 
 // gatewayProbe makes requests to a gateway.
 type gatewayProbe struct {
-	timeout doctorFlags
+	timeout time.Duration
 	url     string
 	token   string
 	client  *http.Client
@@ -39,7 +40,7 @@ type gatewayProbe struct {
 
 // list asks for the tools, as a client of the current revision does.
 func (g gatewayProbe) list(ctx context.Context, host, origin string) (status int, a answer, err error) {
-	ctx, cancel := context.WithTimeout(ctx, g.timeout.timeout)
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
 	req, err := mcpRequest(ctx, g.url, g.token, "tools/list", "", map[string]any{})
 	if err != nil {
@@ -65,7 +66,7 @@ func (g gatewayProbe) list(ctx context.Context, host, origin string) (status int
 
 // reach finds out whether a gateway is there at all.
 func (g gatewayProbe) reach(ctx context.Context, c *chart) bool {
-	ctx, cancel := context.WithTimeout(ctx, g.timeout.timeout)
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
 	at, err := url.Parse(g.url)
 	if err != nil || at.Host == "" {
@@ -92,10 +93,10 @@ func (g gatewayProbe) reach(ctx context.Context, c *chart) bool {
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-	var health200 struct {
+	var said struct {
 		Status string `json:"status"`
 	}
-	if err != nil || resp.StatusCode != http.StatusOK || json.Unmarshal(raw, &health200) != nil || health200.Status != "ok" {
+	if err != nil || resp.StatusCode != http.StatusOK || json.Unmarshal(raw, &said) != nil || said.Status != "ok" {
 		c.found("gateway_not", "GET %s answers %s", health.String(), resp.Status)
 		return false
 	}
