@@ -121,7 +121,10 @@ func structuredAsks(st a2a.Status) []Ask {
 			continue
 		}
 		for _, raw := range body.Asks {
-			if a, ok := askFromJSON(raw, st); ok && len(asks) < maxAsks {
+			if len(asks) == maxAsks {
+				return asks
+			}
+			if a, ok := askFromJSON(raw, st); ok {
 				a.Key = freeKey(asks, a.Key)
 				asks = append(asks, a)
 			}

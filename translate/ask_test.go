@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -321,5 +322,32 @@ func TestMessageFromArguments(t *testing.T) {
 		if _, err := MessageFromArguments(c.args); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v, want %s", c.args, err, c.want)
 		}
+	}
+}
+
+// A question of megabytes is read in no time: an agent can begin a URL, or a
+// question, millions of times.
+func TestHugeQuestions(t *testing.T) {
+	began := time.Now()
+	for _, text := range []string{
+		strings.Repeat("http://@", 1<<20), strings.Repeat("http://@ ", 1<<20), "http://" + strings.Repeat("x", 8<<20), "http://x/" + strings.Repeat(")", 8<<20),
+	} {
+		st := a2a.Status{State: a2a.StateAuthRequired, Message: &a2a.Message{Role: a2a.RoleAgent, Parts: []a2a.Part{{Kind: a2a.PartText, Text: text}}}}
+		if u := AuthURLFromStatus(st); u != "" {
+			t.Errorf("%.20q gave %.40q", text, u)
+		}
+	}
+	asks := json.RawMessage(`{"asks":[` + strings.Repeat(`{},`, 200_000) + `{}]}`)
+	st := a2a.Status{State: a2a.StateInputRequired, Message: &a2a.Message{Role: a2a.RoleAgent, Parts: []a2a.Part{
+		{Kind: a2a.PartText, Text: "Which?"}, {Kind: a2a.PartData, Data: asks, Metadata: json.RawMessage(`{"` + AskExtension + `":true}`)},
+	}}}
+	if got := AsksFromStatus(st); len(got) != maxAsks {
+		t.Errorf("%d asks", len(got))
+	}
+	if d := time.Since(began); d > 20*time.Second {
+		t.Errorf("took %v", d)
+	}
+	if got := firstURL(strings.Repeat("http://@ ", 50) + "then https://login.test/x."); got != "https://login.test/x" {
+		t.Errorf("%q", got)
 	}
 }

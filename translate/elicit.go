@@ -97,10 +97,19 @@ func AuthURLFromStatus(st a2a.Status) string {
 	return ""
 }
 
+// What is taken for a URL in running text has at most maxURL bytes, and is
+// looked for in at most maxURLTries places: a text can begin a URL millions of
+// times.
+const (
+	maxURL      = 8 << 10
+	maxURLTries = 100
+)
+
 // firstURL finds the first http(s) URL in running text, without the
 // punctuation that ends the sentence around it.
 func firstURL(s string) string {
-	for at := 0; at < len(s); {
+	at := 0
+	for range maxURLTries {
 		i := indexWeb(s[at:])
 		if i < 0 {
 			return ""
@@ -111,10 +120,14 @@ func firstURL(s string) string {
 			if r <= ' ' || r == 0x7f || strings.ContainsRune("<>\"`{}|\\^", r) || invisible(r) {
 				break
 			}
-			end += len(string(r))
+			if end += len(string(r)); end > at+maxURL {
+				break
+			}
 		}
-		if u := webURL(trimURL(s[at:end])); u != "" {
-			return u
+		if end <= at+maxURL {
+			if u := webURL(trimURL(s[at:end])); u != "" {
+				return u
+			}
 		}
 		at += len("http")
 	}

@@ -139,8 +139,9 @@ func stripEscapes(s string) string {
 	}
 	var b strings.Builder
 	b.Grow(len(s))
+	e := escapes{s: s}
 	for i := 0; i < len(s); {
-		n := escapeLen(s[i:])
+		n := e.length(i)
 		if n > 0 {
 			i += n
 			continue
@@ -156,14 +157,23 @@ func stripEscapes(s string) string {
 // an answer.
 const maxEscape = 4096
 
-// escapeLen returns the length of the escape sequence that s begins with, 0
-// for none.
-func escapeLen(s string) int {
+// escapes finds escape sequences in a text from its beginning to its end.
+type escapes struct {
+	s string
+	// searched is up to where no terminator of a string sequence stands, from
+	// the last opener on: many openers without an end cost one search.
+	searched int
+}
+
+// length returns the length of the escape sequence that begins at i, 0 for
+// none.
+func (e *escapes) length(i int) int {
+	s := e.s[i:]
 	switch {
 	case strings.HasPrefix(s, "\u009b"):
 		return 2 + csiLen(s[2:])
 	case strings.HasPrefix(s, "\u009d"):
-		return 2 + stringLen(s[2:])
+		return 2 + e.stringLen(i+2)
 	case s[0] != 0x1b:
 		return 0
 	case len(s) == 1:
@@ -173,7 +183,7 @@ func escapeLen(s string) int {
 	case c == '[':
 		return 2 + csiLen(s[2:])
 	case c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_':
-		return 2 + stringLen(s[2:])
+		return 2 + e.stringLen(i+2)
 	case c >= 0x20 && c <= 0x2f: // intermediate bytes, then one final
 		i := 2
 		for i < len(s) && s[i] >= 0x20 && s[i] <= 0x2f {
@@ -197,20 +207,21 @@ func csiLen(s string) int {
 	return i
 }
 
-// stringLen is the length of a string sequence's body with its terminator (BEL,
-// ESC \ or U+009C), 0 when none comes: only the opener is dropped then.
-func stringLen(s string) int {
-	end := min(len(s), maxEscape)
-	for i := 0; i < end; i++ {
+// stringLen is the length of a string sequence's body from there on, with its
+// terminator (BEL, ESC \ or U+009C), 0 when none comes: only the opener is
+// dropped then.
+func (e *escapes) stringLen(from int) int {
+	s, end := e.s, min(len(e.s), from+maxEscape)
+	for i := max(from, e.searched); i < end; i++ {
 		switch {
 		case s[i] == 0x07:
-			return i + 1
-		case s[i] == 0x1b && i+1 < len(s) && s[i+1] == '\\':
-			return i + 2
-		case strings.HasPrefix(s[i:], "\u009c"):
-			return i + 2
+			return i + 1 - from
+		case s[i] == 0x1b && i+1 < len(s) && s[i+1] == '\\',
+			strings.HasPrefix(s[i:], "\u009c"):
+			return i + 2 - from
 		}
 	}
+	e.searched = max(e.searched, end)
 	return 0
 }
 
