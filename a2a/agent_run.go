@@ -319,7 +319,7 @@ func (a *Agent) replaceClientLocked(d *discovery) {
 	}
 	same := a.client != nil && slices.Equal(a.options.Interfaces, d.options.Interfaces) &&
 		slices.Equal(a.options.Extensions, d.options.Extensions) &&
-		a.options.Streaming == d.options.Streaming && reflect.DeepEqual(a.options.Auth, d.options.Auth)
+		a.options.Streaming == d.options.Streaming && sameAuth(a.options.Auth, d.options.Auth)
 	if same {
 		return
 	}
@@ -330,6 +330,18 @@ func (a *Agent) replaceClientLocked(d *discovery) {
 		return
 	}
 	a.client, a.options = client, d.options
+}
+
+// sameAuth reports whether two placed credentials are one and the same. They
+// are told by identity: what they hold changes under calls in flight.
+func sameAuth(a, b Authorizer) bool {
+	x, placed := a.(originBound)
+	y, alsoPlaced := b.(originBound)
+	if !placed || !alsoPlaced {
+		return a == nil && b == nil
+	}
+	return x.own == y.own && reflect.ValueOf(x.Authorizer).Comparable() && reflect.ValueOf(y.Authorizer).Comparable() &&
+		x.Authorizer == y.Authorizer
 }
 
 // notes are all that was odd about the card and the choice made of it.

@@ -50,7 +50,7 @@ const redactableHeader = 6
 // name.
 func secretHeader(name string) bool {
 	name = strings.ToLower(name)
-	for _, part := range [...]string{"auth", "cookie", "key", "token", "secret", "password", "credential", "signature"} {
+	for _, part := range [...]string{"authoriz", "x-auth", "cookie", "key", "token", "secret", "password", "credential", "signature"} {
 		if strings.Contains(name, part) {
 			return true
 		}
