@@ -141,13 +141,13 @@ func decodeExact(raw []byte) (any, error) {
 // words a model can act on: the field, the problem, what to send. known are
 // the argument names of the tool in the order they are documented. It returns
 // "" when all is well.
-func (a arguments) check(schema *jsonschema.Schema, known []string) string {
+func (a arguments) check(schema *checker, known []string) string {
 	for _, name := range slices.Sorted(maps.Keys(a.value)) {
 		if p := translate.NumberProblem(a.value[name]); p != "" {
 			return fmt.Sprintf("%q: %s", cut(name, 64), p)
 		}
 	}
-	err := schema.Validate(a.value)
+	err := schema.check(a.value)
 	if err == nil {
 		return ""
 	}
@@ -350,27 +350,6 @@ func jsonKind(raw []byte) string {
 		return "an object"
 	}
 	return "a number"
-}
-
-// refuseLoad is every compiler's loader: no schema is ever fetched.
-func refuseLoad(url string) (io.ReadCloser, error) {
-	return nil, fmt.Errorf("schema %q is not loaded: only references inside the schema are followed", cut(url, 120))
-}
-
-// compileSchema compiles one self-contained JSON Schema, draft 2020-12 unless
-// it names another.
-func compileSchema(raw json.RawMessage) (*jsonschema.Schema, error) {
-	c := jsonschema.NewCompiler()
-	c.LoadURL = refuseLoad
-	const name = "schema.json"
-	if err := c.AddResource(name, bytes.NewReader(raw)); err != nil {
-		return nil, errors.New("the schema is not valid JSON")
-	}
-	s, err := c.Compile(name)
-	if err != nil {
-		return nil, fmt.Errorf("the schema does not compile: %s", schemaCause(err))
-	}
-	return s, nil
 }
 
 // schemaCause words a compile error in one line.

@@ -177,6 +177,50 @@ func TestSkillSchemas(t *testing.T) {
 	}
 }
 
+// A schema that cannot be checked in any time costs a call two seconds, not
+// the gateway a processor for ever.
+func TestEndlessSchemas(t *testing.T) {
+	doubling := func(leaf string) json.RawMessage {
+		var b strings.Builder
+		b.WriteString(`{"type":"object","$defs":{`)
+		for i := range 60 {
+			fmt.Fprintf(&b, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+		}
+		b.WriteString(`"d60":` + leaf + `},"$ref":"#/$defs/d0"}`)
+		return json.RawMessage(b.String())
+	}
+	for name, leaf := range map[string]string{"fits": `{"type":"object"}`, "does not fit": `{"required":["nothing"]}`, "anything": `true`} {
+		c, err := compileSchema(doubling(leaf))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, limit := range []func(){func() { c.patience = 20 * time.Millisecond }, func() { c.patience, c.steps = time.Hour, 1000 }} {
+			limit()
+			if err := c.check(map[string]any{"a": true}); err != errEndlessCheck { //nolint:errorlint // the very value
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		args := arguments{value: map[string]any{"a": true}}
+		wantEqual(t, name, args.check(c, nil), "the arguments cannot be checked against the tool's schema: simplify them")
+		if (&tool{output: c}).conforms(json.RawMessage(`{"a":true}`)) {
+			t.Errorf("%s: an answer fits", name)
+		}
+	}
+	// A large value is no endless one.
+	c, err := compileSchema(json.RawMessage(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer","minimum":0}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make([]any, 50_000)
+	for i := range list {
+		list[i] = json.Number("7")
+	}
+	c.patience = time.Hour
+	if err := c.check(map[string]any{"a": list}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOutputSchema(t *testing.T) {
 	const schema = `{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}`
 	inBubble(t, func(t *testing.T) {
@@ -223,7 +267,7 @@ func TestOutputSchema(t *testing.T) {
 			}
 			wantText(t, string(got.Structured), tt.structured)
 			v, err := decodeExact(got.Structured)
-			if err != nil || compiled.Validate(v) != nil {
+			if err != nil || compiled.check(v) != nil {
 				t.Errorf("%s: breaks the declared schema: %s", tt.name, got.Structured)
 			}
 		}

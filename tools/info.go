@@ -8,11 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/santhosh-tekuri/jsonschema/v5"
-
 	"a2agate/a2a"
 	"a2agate/translate"
+	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // ToolsExtension is the card extension by which an agent gives its skills
@@ -169,10 +167,10 @@ type skillOffer struct {
 	prompt []mcp.PromptArgument
 	// input is the schema to publish, the skill's own or the plain one.
 	input json.RawMessage
-	check *jsonschema.Schema
+	check *checker
 	// output is nil where the skill declares none that can be used.
 	output json.RawMessage
-	fits   *jsonschema.Schema
+	fits   *checker
 }
 
 // textSchema is the input of a skill that declares none.
@@ -206,7 +204,7 @@ func newOffer(a *agent) offer {
 		if err != nil {
 			problem("inputSchema of skill %q is not used: %s", sk.id, err)
 			so.input = json.RawMessage(textSchema)
-			check, _ = compileSchema(so.input)
+			check, _ = compileOwn(so.input)
 		}
 		so.check, so.known = check, knownFromSchema(so.input)
 		so.prompt = promptArguments(so.input, so.known)

@@ -132,7 +132,7 @@ func (t *tool) fit(r translate.Result, s a2a.Snapshot) translate.Result {
 // conforms reports whether a value keeps the tool's output schema.
 func (t *tool) conforms(raw json.RawMessage) bool {
 	v, err := decodeExact(raw)
-	return err == nil && translate.NumberProblem(v) == "" && t.output.Validate(v) == nil
+	return err == nil && translate.NumberProblem(v) == "" && t.output.check(v) == nil
 }
 
 // envelopeOf finds the envelope in a result's _meta.

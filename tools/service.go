@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v5"
-
 	"a2agate/a2a"
 	"a2agate/translate"
 )
@@ -23,7 +21,7 @@ type Service struct {
 	// once.
 	generic map[string]*tool
 	// agentCheck checks the arguments of agent tools; assigned once.
-	agentCheck *jsonschema.Schema
+	agentCheck *checker
 	// state is replaced as a whole; a call finishes on the one it began with.
 	state atomic.Pointer[state]
 	late  lateAnswers
@@ -42,7 +40,7 @@ type state struct {
 	byAlias map[string]*agent
 	// tools are all tools by name, whatever a view shows of them.
 	tools      map[string]*tool
-	agentCheck *jsonschema.Schema
+	agentCheck *checker
 	// names are the tool names of agents and skills, shown or not.
 	names map[translate.Key]string
 
@@ -72,7 +70,7 @@ type tool struct {
 	handle handler
 	// schema checks arguments, known names them in messages; both empty for a
 	// tool that takes anything.
-	schema *jsonschema.Schema
+	schema *checker
 	known  []string
 	// opaque are arguments that may be any JSON value, null too; allNulls
 	// keeps null for all.
@@ -82,7 +80,7 @@ type tool struct {
 	agent *agent
 	skill *skillInfo
 	// output is the compiled output schema, nil where none is declared.
-	output *jsonschema.Schema
+	output *checker
 }
 
 // New returns a Service for the agents of o. Agents may be dead or unknown as
@@ -96,7 +94,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	check, err := compileSchema(agentSchema(1))
+	check, err := compileOwn(agentSchema(1))
 	if err != nil {
 		return nil, fmt.Errorf("tools: schema of agent tools: %w", err)
 	}
@@ -122,7 +120,7 @@ func genericHandlers() (map[string]*tool, error) {
 		{ToolCancel, cancelProperties(nil, false), []string{"taskHandle"}, nil, (*invocation).cancelTask},
 		{ToolQuery, queryProperties(nil, false), []string{"method"}, nil, (*invocation).query},
 	} {
-		schema, err := compileSchema(objectSchema(g.props, g.required...))
+		schema, err := compileOwn(objectSchema(g.props, g.required...))
 		if err != nil {
 			return nil, fmt.Errorf("tools: schema of %s: %w", g.name, err)
 		}
