@@ -207,8 +207,9 @@ func (f sendFault) run(t *testing.T, l lane) {
 func outage(o fixtures.Outage) func(*testing.T, *counted) {
 	return func(_ *testing.T, c *counted) {
 		for _, op := range []string{"SendMessage", "SendStreamingMessage"} {
-			o.Op = op
-			c.agent.FailNext(1, o)
+			next := o
+			next.Op = op
+			c.agent.FailNext(1, next)
 		}
 	}
 }
@@ -350,7 +351,6 @@ func correctedFaults() []sendFault {
 		gate(fmt.Sprintf("a path that is %d but for its slash or /v1", status), "/gate", false, func(c *counted, w http.ResponseWriter, r *http.Request, rest string) bool {
 			good := rest == "/"
 			if c.lane.binding == a2a.REST {
-				status = 404 // a prefix is looked for on 404 only
 				good = strings.HasPrefix(rest, "/v1/") == (c.lane.version == a2a.V10)
 				rest = strings.TrimPrefix(rest, "/v1")
 				if c.lane.version == a2a.V03 {
