@@ -535,3 +535,18 @@ func FuzzErrors(f *testing.F) {
 		}
 	})
 }
+
+// A page of megabytes costs its length to read, whatever it is made of.
+func TestMarkupIsLinear(t *testing.T) {
+	for _, piece := range []string{"<script></script>", "<!---->", "<style></STYLE>", "<!--", "<script", "<", "<a>", "</script"} {
+		began := time.Now()
+		withoutMarkup(strings.Repeat(piece, 4<<20/len(piece)))
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("%q: %v", piece, d)
+		}
+	}
+	const page = `<html><Script>if (a<b) alert("x")</SCRIPT><p>one<style>p{}</style ><!-- two > --> three</p>`
+	if got := plainMessage(page); got != "one three" {
+		t.Errorf("%q", got)
+	}
+}

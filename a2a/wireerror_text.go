@@ -84,6 +84,20 @@ func looksHTML(body []byte) bool {
 	return len(b) > 0 && b[0] == '<'
 }
 
+// indexFold is strings.Index that takes ASCII letters of either case for the
+// same, and looks at what comes before the find only.
+func indexFold(s, sub string) int {
+	for at := 0; ; at++ {
+		i := strings.IndexByte(s[at:], sub[0])
+		if i < 0 {
+			return -1
+		}
+		if at += i; hasPrefixFold(s[at:], sub) {
+			return at
+		}
+	}
+}
+
 // withoutMarkup drops tags, comments, scripts and styles. No angle bracket is
 // left, whatever the input.
 func withoutMarkup(s string) string {
@@ -107,7 +121,7 @@ func withoutMarkup(s string) string {
 			end = "</style"
 		}
 		if end != "" {
-			j := strings.Index(strings.ToLower(s), end)
+			j := indexFold(s, end)
 			if j < 0 {
 				break
 			}
