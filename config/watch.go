@@ -98,7 +98,7 @@ func (w *watch) run(ctx context.Context, ready, looked func()) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-failures: // an overflow: look at everything
+		case <-failures: //nolint:errcheck // an overflow: look at everything
 			quiet.Reset(w.settle)
 			continue
 		case <-events:

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 export const here = dirname(fileURLToPath(import.meta.url));
 export const root = dirname(here);
 export const results = join(here, 'results');
+mkdirSync(results, { recursive: true });
 export const gateway = join(root, 'bin', 'a2agate');
 export const peer = (name) => join(root, '.tmp', name);
 
