@@ -300,6 +300,7 @@ func TestCancel(t *testing.T) {
 				wantEqual(t, "requests", len(g.demo().Calls("CancelTask")), 1)
 
 				stubborn := g.send(`{"text":"refusecancel 600","blocking":false}`).str("taskHandle")
+				time.Sleep(time.Second) // until the agent has begun
 				got = g.seen(g.call(ToolCancel, `{"taskHandle":"`+stubborn+`"}`, nil))
 				wantEqual(t, "isError", got.IsError, true)
 				wantEqual(t, "status", got.str("status"), "working")
@@ -308,6 +309,7 @@ func TestCancel(t *testing.T) {
 				wantEqual(t, "status", got.str("status"), "working")
 
 				late := g.send(`{"text":"latecancel 3","blocking":false}`).str("taskHandle")
+				time.Sleep(time.Second)
 				got = g.seen(g.call(ToolCancel, `{"taskHandle":"`+late+`"}`, nil))
 				wantEqual(t, "status", got.str("status"), "cancelled")
 
