@@ -128,6 +128,10 @@ func TestClientCapabilities(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", rev, got, want)
 		}
 	}
+	// 2025-06-18 knows no modes: whoever declares elicitation takes a form.
+	if got := legacyClient(json.RawMessage(`{"elicitation":{"url":{}}}`), translate.Rev20250618); got != (caps{ElicitForm: true}) {
+		t.Errorf("url on 2025-06-18: %+v", got)
+	}
 }
 
 func TestAccept(t *testing.T) {
