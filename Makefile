@@ -5,6 +5,7 @@ LINT     := $(GO) tool -modfile=tools.mod golangci-lint
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 10s
+TESTFLAGS ?=
 
 .DEFAULT_GOAL := help
 
@@ -22,7 +23,7 @@ run: build ## the gateway with its demo agent: prints what to paste and a call t
 
 .PHONY: test
 test: ## every test that needs no network
-	$(GO) test ./...
+	$(GO) test $(TESTFLAGS) ./...
 
 .PHONY: race
 race: ## the same under the race detector

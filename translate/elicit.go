@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -50,24 +51,24 @@ func ElicitParamsFromAsk(a Ask, rev Revision) json.RawMessage {
 // withoutLinks keeps the address of a URL and drops what makes it clickable: a
 // form's words must hold no link (MCP, elicitation, security).
 func withoutLinks(s string) string {
-	if !strings.Contains(s, "://") {
+	schemeEnd := []byte("://")
+	if !strings.Contains(s, string(schemeEnd)) {
 		return s
 	}
-	var b strings.Builder
-	for {
-		i := strings.Index(s, "://")
-		if i < 0 {
-			break
+	// What stands after a dropped scheme can complete another one ("::////"), so
+	// it is the result that is looked at, byte by byte.
+	b := make([]byte, 0, len(s))
+	for i := range len(s) {
+		b = append(b, s[i])
+		if !bytes.HasSuffix(b, schemeEnd) {
+			continue
 		}
-		scheme := i
-		for scheme > 0 && isSchemeByte(s[scheme-1]) {
-			scheme--
+		b = b[:len(b)-len(schemeEnd)]
+		for len(b) > 0 && isSchemeByte(b[len(b)-1]) {
+			b = b[:len(b)-1]
 		}
-		b.WriteString(s[:scheme])
-		s = s[i+3:]
 	}
-	b.WriteString(s)
-	return b.String()
+	return string(b)
 }
 
 func isSchemeByte(c byte) bool {

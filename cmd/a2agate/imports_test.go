@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -34,7 +35,9 @@ var mcpGo = []string{"server", "tools", "translate", "tasksext"}
 
 func TestArrowsRunOneWay(t *testing.T) {
 	t.Parallel()
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "a2agate/...").Output()
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "a2agate/...")
+	list.Env = append(os.Environ(), "GOFLAGS=") // a -json meant for the tests would fight the -f
+	out, err := list.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
