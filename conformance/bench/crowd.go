@@ -45,13 +45,13 @@ func crowd(ctx context.Context, s settings, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "crowd: %d agents, %.1f MiB in use, %d goroutines\n", crowdAgents, base.heap/(1<<20), base.goroutines)
-	if err := w.waits(ctx, out, base); err != nil {
+	if err := w.waits(ctx, s, out, base); err != nil {
 		return fmt.Errorf("waits: %w", err)
 	}
 	if base, err = w.rest(ctx); err != nil {
 		return err
 	}
-	if err := w.tasks(ctx, out, base); err != nil {
+	if err := w.tasks(ctx, s, out, base); err != nil {
 		return fmt.Errorf("tasks: %w", err)
 	}
 	return nil
@@ -100,7 +100,7 @@ func (w *world) crowdCall(i int, text, more, must string) request {
 }
 
 // waits opens many calls to silent agents at once.
-func (w *world) waits(ctx context.Context, out io.Writer, base holding) error {
+func (w *world) waits(ctx context.Context, s settings, out io.Writer, base holding) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: -1, DisableKeepAlives: true}}
@@ -124,6 +124,9 @@ func (w *world) waits(ctx context.Context, out io.Writer, base holding) error {
 	}
 	full, err := w.rest(ctx)
 	if err != nil {
+		return err
+	}
+	if err := w.keepProfiles(ctx, s, "waits"); err != nil {
 		return err
 	}
 	busy, err := w.processor(quiet)
@@ -165,7 +168,7 @@ func waitOne(ctx context.Context, c *http.Client, r request) error {
 }
 
 // tasks makes many MCP tasks and asks about none.
-func (w *world) tasks(ctx context.Context, out io.Writer, base holding) error {
+func (w *world) tasks(ctx context.Context, s settings, out io.Writer, base holding) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16, MaxConnsPerHost: 16}}
 	defer client.CloseIdleConnections()
 	var (
@@ -198,6 +201,9 @@ func (w *world) tasks(ctx context.Context, out io.Writer, base holding) error {
 	}
 	full, err := w.rest(ctx)
 	if err != nil {
+		return err
+	}
+	if err := w.keepProfiles(ctx, s, "tasks"); err != nil {
 		return err
 	}
 	late, err := w.processor(quiet)
@@ -251,6 +257,30 @@ func (w *world) rest(ctx context.Context) (holding, error) {
 		return l, fmt.Errorf("no figures at %s: %+v", w.debugURL, l)
 	}
 	return l, nil
+}
+
+// keepProfiles writes what the gateway holds at this moment, with -profile: the
+// heap in use, and the goroutines by what they wait in.
+func (w *world) keepProfiles(ctx context.Context, s settings, when string) error {
+	if s.profileDir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(s.profileDir, 0o755); err != nil {
+		return err
+	}
+	for file, path := range map[string]string{
+		when + "-heap.pprof":     "/debug/pprof/heap?gc=1",
+		when + "-goroutines.txt": "/debug/pprof/goroutine?debug=1",
+	} {
+		body, err := fetch(ctx, w.debugURL+path)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(s.profileDir, file), body, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settle waits until the gateway's goroutines are back where they were: the

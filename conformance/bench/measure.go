@@ -152,7 +152,7 @@ func (w *world) measure(ctx context.Context, s settings, c comparison) (outcome,
 		}
 		g, gq, err := load(ctx, c.gateway, s.connections, s.round)
 		if err != nil {
-			return outcome{}, fmt.Errorf("gateway: %w", err)
+			return outcome{}, fmt.Errorf("gateway: %w (it said: %s)", err, w.gateway.said())
 		}
 		after, err := w.memory(ctx)
 		if err != nil {
@@ -163,7 +163,7 @@ func (w *world) measure(ctx context.Context, s settings, c comparison) (outcome,
 		size = append(size, (after.bytes-before.bytes)/calls)
 		p, pq, err := load(ctx, c.proxy, s.connections, s.round)
 		if err != nil {
-			return outcome{}, fmt.Errorf("proxy: %w", err)
+			return outcome{}, fmt.Errorf("proxy: %w (it said: %s; %s; its agents: %s; %s)", err, w.proxy.said(), w.plainProxy.said(), w.agent.said(), w.plain.said())
 		}
 		gw, px, ratio = append(gw, g), append(px, p), append(ratio, g/p)
 		gp, pp, p99 = append(gp, gq), append(pp, pq), append(p99, float64(gq)/float64(pq))

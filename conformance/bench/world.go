@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -35,6 +36,27 @@ type process struct {
 	url  string
 	out  io.ReadCloser
 	done chan struct{}
+
+	mu   sync.Mutex
+	last []string // the newest lines it printed, lastLines at most
+}
+
+// lastLines are kept of what a program prints, to say why a case broke.
+const lastLines = 5
+
+// said returns the newest lines of the program.
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.last, "; ")
+}
+
+func (p *process) hear(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last = append(p.last, line); len(p.last) > lastLines {
+		p.last = p.last[1:]
+	}
 }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
@@ -65,6 +87,7 @@ func start(want *regexp.Regexp, name string, args ...string) (*process, error) {
 		defer close(p.done)
 		lines := bufio.NewScanner(r)
 		for lines.Scan() {
+			p.hear(lines.Text())
 			if m := want.FindString(lines.Text()); m != "" {
 				select {
 				case found <- m:
@@ -234,12 +257,26 @@ func serveProxy(ctx context.Context, target string, out io.Writer) error {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.MaxIdleConns = 256, 256
 	proxy.Transport, proxy.FlushInterval = transport, -1
+	// The agent answers as soon as it has read the message, at times before the
+	// transport has seen the end of the body it sends. Once the answer's head is
+	// on its way, the server closes that body under the transport, which then
+	// drops the connection and cuts the answer. A body read beforehand is not the
+	// server's to close.
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r)
+	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "http://"+ln.Addr().String())
-	srv := &http.Server{Handler: proxy, ReadHeaderTimeout: 5 * time.Second}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	term, stop := notifyTerm(ctx)
 	defer stop()
 	closed := make(chan error, 1)
