@@ -74,7 +74,7 @@ func declaration() object[Config] {
 			prop("trustedProxies", proxies(), func(c *Config) *[]netip.Prefix { return &c.TrustedProxies },
 				"Addresses or networks whose X-Forwarded headers are believed.").like(`["10.0.0.0/8"]`),
 			prop("debugListen", plain(debugListenRule, `:[0-9]+$`), func(c *Config) *string { return &c.DebugListen },
-				"Where to serve profiles and the levels of the log, loopback only.").like(`"127.0.0.1:6060"`),
+				"Where to serve profiles and the levels of the log, loopback only; over stdio metrics too.").like(`"127.0.0.1:6060"`),
 			prop("publicUrl", text{check: publicURLRule, pattern: urlPattern, expand: true, change: trimSlashes}, func(c *Config) *string { return &c.PublicURL },
 				"The gateway's address as callers see it, without /mcp. Its host is an allowed Host.").like(`"https://gateway.example.com"`),
 			prop("allowedHosts", list[string]{elem: text{check: hostRule, change: strings.ToLower}, unique: same[string]}, func(c *Config) *[]string { return &c.AllowedHosts },

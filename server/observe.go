@@ -46,21 +46,37 @@ func (x *exchange) trace() a2a.Trace {
 	return t
 }
 
-// callersTrace is the header's trace context, else that of _meta; what is not
-// one is dropped, for agents get it as headers.
+// callersTrace is the header's trace context, else that of _meta.
 func (x *exchange) callersTrace() a2a.Trace {
-	var t telemetry.Trace
 	if v := headerValue(x.r.Header, "Traceparent"); v != "" {
-		t = telemetry.Trace{Parent: v, State: strings.Join(x.r.Header["Tracestate"], ",")}
-	} else if parent, ok := stringValue(x.env.Meta.TraceParent); ok {
-		t.Parent = parent
-		t.State, _ = stringValue(x.env.Meta.TraceState)
+		return validTrace(v, strings.Join(x.r.Header["Tracestate"], ","))
 	}
-	if t.Parent == "" {
+	return x.env.trace()
+}
+
+// trace is the trace context in _meta.
+func (e *Envelope) trace() a2a.Trace {
+	parent, ok := stringValue(e.Meta.TraceParent)
+	if !ok || parent == "" {
 		return a2a.Trace{}
 	}
-	t = telemetry.ValidTrace(t)
+	state, _ := stringValue(e.Meta.TraceState)
+	return validTrace(parent, state)
+}
+
+// validTrace drops what is no trace context, for agents get it as headers.
+func validTrace(parent, state string) a2a.Trace {
+	t := telemetry.ValidTrace(telemetry.Trace{Parent: parent, State: state})
 	return a2a.Trace{Parent: t.Parent, State: t.State}
+}
+
+// toolNamed is the tool that a message calls, "" where it calls none.
+func (e *Envelope) toolNamed() string {
+	if e.Method != "tools/call" {
+		return ""
+	}
+	name, _ := stringValue(e.P.Name)
+	return name
 }
 
 // begin notes what the request is about, for the log.
@@ -68,12 +84,8 @@ func (x *exchange) begin() { x.ctx.Request.Kind = telemetry.KindFromMethod(x.env
 
 // record is what is told of the request when it is over.
 func (x *exchange) record(status, code int, streamed bool) Exchange {
-	tool := ""
-	if x.env.Method == "tools/call" {
-		tool, _ = stringValue(x.env.P.Name)
-	}
 	return Exchange{
-		Method: x.env.Method, Tool: tool, Principal: x.id.Principal, Revision: x.req.Revision,
+		Method: x.env.Method, Tool: x.env.toolNamed(), Principal: x.id.Principal, Revision: x.req.Revision,
 		Status: status, Code: code, Streamed: streamed, Duration: time.Since(x.start), Request: &x.ctx.Request,
 	}
 }
@@ -90,6 +102,62 @@ func (x *exchange) traced(status, code int, streamed bool) {
 	if x.endTrace != nil {
 		x.endTrace(x.record(status, code, streamed))
 		x.endTrace = nil
+	}
+}
+
+// pipeWatch is the observation of one message on a pipe. It belongs to the
+// goroutine of the message.
+type pipeWatch struct {
+	p *pipe
+	// ctx tells who the request is; its life is set where one is begun.
+	ctx      telemetry.Context
+	env      *Envelope
+	start    time.Time
+	endTrace func(Exchange) // nil without a trace
+}
+
+// watch begins the observation of a message; e has no method where it was not
+// legible.
+func (p *pipe) watch(e *Envelope) *pipeWatch {
+	w := &pipeWatch{p: p, env: e, start: time.Now()}
+	w.ctx.Context = p.base
+	w.ctx.Request.Kind = telemetry.KindFromMethod(e.Method)
+	p.c.numbers.Number(&w.ctx.Request)
+	return w
+}
+
+// trace begins the trace of a request, as exchange.trace does.
+func (w *pipeWatch) trace() a2a.Trace {
+	t := w.env.trace()
+	if w.p.o.Trace != nil {
+		t, w.endTrace = w.p.o.Trace(w.env.Method, t)
+	}
+	if methods[w.env.Method].slow {
+		t.Request = w.ctx.Request.ID()
+	}
+	return t
+}
+
+func (w *pipeWatch) record(rev translate.Revision, code int) Exchange {
+	return Exchange{
+		Method: w.env.Method, Tool: w.env.toolNamed(), Principal: w.p.o.Principal, Revision: rev,
+		Code: code, Duration: time.Since(w.start), Request: &w.ctx.Request,
+	}
+}
+
+// traced ends the trace of the request, if one was begun.
+func (w *pipeWatch) traced(rev translate.Revision, code int) {
+	if w.endTrace != nil {
+		w.endTrace(w.record(rev, code))
+		w.endTrace = nil
+	}
+}
+
+// over says that the message has been dealt with.
+func (w *pipeWatch) over(rev translate.Revision, code int) {
+	w.traced(rev, code)
+	if w.p.o.Observe != nil {
+		w.p.o.Observe(w.record(rev, code))
 	}
 }
 

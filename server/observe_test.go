@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -199,4 +201,91 @@ func TestCounts(t *testing.T) {
 	if c := s.Counts(); c.Waiting != 0 {
 		t.Errorf("%+v when it is over", c)
 	}
+}
+
+// TestStdioIsObserved: what a pipe brings is told of like what HTTP brings:
+// each message once, with its kind, code and request id, its trace from _meta
+// begun and ended, and the agents' requests under both.
+func TestStdioIsObserved(t *testing.T) {
+	const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	var mu sync.Mutex
+	var seen, ended []Exchange
+	var begun []a2a.Trace
+	var sent a2a.Trace
+	inCall := ""
+	s := newServer(t, func(ctx context.Context, c tools.Call, _ tools.Sink) translate.Outcome {
+		sent, inCall = c.Trace, telemetry.FromContext(ctx).ID()
+		return says("x")
+	}, nil)
+	keep := func(list *[]Exchange) func(Exchange) {
+		return func(x Exchange) {
+			mu.Lock()
+			defer mu.Unlock()
+			r := *x.Request
+			x.Request = &r
+			*list = append(*list, x)
+		}
+	}
+	in := strings.Join([]string{
+		modernBodyWith("1", "tools/call", callTool, metaOf(`{}`, `,"traceparent":"`+caller+`","tracestate":"k=v"`)),
+		`{broken`,
+		modernBodyWith("2", "tools/list", "", `"_meta":{"io.modelcontextprotocol/protocolVersion":"v9","io.modelcontextprotocol/clientCapabilities":{}}`),
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":3,"method":"no/such"}`,
+		`[{"jsonrpc":"2.0","id":4,"method":"ping"},{"jsonrpc":"2.0","id":5,"method":"no/such"}]`,
+		`[]`,
+		modernBody("6", "subscriptions/listen", `"notifications":7`),
+		`{"jsonrpc":"2.0","id":7,"method":"` + strings.Repeat("x", 5<<20) + `"}`,
+	}, "\n")
+	err := s.Core().ServeStdio(t.Context(), strings.NewReader(in), io.Discard, StdioOptions{
+		Observe: keep(&seen),
+		Trace: func(_ string, in a2a.Trace) (a2a.Trace, func(Exchange)) {
+			mu.Lock()
+			defer mu.Unlock()
+			begun = append(begun, in)
+			return a2a.Trace{Parent: "own"}, keep(&ended)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(list []Exchange, method string, code int, kind telemetry.Kind) *Exchange {
+		t.Helper()
+		var found *Exchange
+		for i, x := range list {
+			if x.Method == method && x.Code == code {
+				if found != nil {
+					t.Errorf("%q %d is told twice", method, code)
+				}
+				found = &list[i]
+			}
+		}
+		if found == nil || found.Request.Kind != kind || found.Request.ID() == "" || found.Principal != Local {
+			t.Errorf("%q %d: %+v", method, code, found)
+			return &Exchange{Request: &telemetry.Request{}}
+		}
+		return found
+	}
+	call := has(seen, "tools/call", 0, telemetry.KindCalls)
+	if call.Tool == "" || call.Revision != translate.Rev20260728 || call.Request.ID() != inCall || sent.Request != inCall || sent.Parent != "own" {
+		t.Errorf("the call is told as %+v with the id %q, agents get %+v", call, inCall, sent)
+	}
+	has(seen, "", translate.CodeParse, telemetry.KindReads)
+	has(seen, "tools/list", translate.CodeUnsupportedVersion, telemetry.KindReads)
+	has(seen, "notifications/initialized", 0, telemetry.KindReads)
+	has(seen, "no/such", translate.CodeMethodNotFound, telemetry.KindReads)
+	has(seen, "batch", 0, telemetry.KindReads)
+	has(seen, "batch", translate.CodeInvalidRequest, telemetry.KindReads)
+	has(seen, "subscriptions/listen", translate.CodeInvalidParams, telemetry.KindListens)
+	has(seen, "", translate.CodeInvalidRequest, telemetry.KindReads)
+	if len(seen) != 9 {
+		t.Errorf("%d messages are told of, want 9: %+v", len(seen), seen)
+	}
+	// Of what was admitted there is a trace, of each message of a batch too.
+	if len(begun) != 5 || len(ended) != 5 || begun[0] != (a2a.Trace{Parent: caller, State: "k=v"}) {
+		t.Errorf("%d traces begun, %d ended, the first by %+v", len(begun), len(ended), begun)
+	}
+	has(ended, "tools/call", 0, telemetry.KindCalls)
+	has(ended, "ping", 0, telemetry.KindReads)
+	has(ended, "subscriptions/listen", translate.CodeInvalidParams, telemetry.KindListens)
 }

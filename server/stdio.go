@@ -20,6 +20,9 @@ type StdioOptions struct {
 	Pace      Pace
 	Limits    Limits        // BodyBytes (a line), Depth, Batch
 	Grace     time.Duration // 5 s for calls in flight when ctx ends
+	// Observe and Trace are as in Options; the Status of an Exchange is 0.
+	Observe func(Exchange)
+	Trace   TraceFunc
 }
 
 // stdioSession stands for the one client of a pipe, where HTTP has a signed id.
@@ -133,7 +136,7 @@ func (p *pipe) wind(ctx context.Context, end context.CancelCauseFunc) {
 func (p *pipe) line(l line) {
 	switch {
 	case l.long:
-		p.say(appendError(nil, nil, &translate.Error{Code: translate.CodeInvalidRequest, Message: "invalid request: the line is longer than limits.bodyBytes"}))
+		p.refuse(p.watch(&Envelope{}), &translate.Error{Code: translate.CodeInvalidRequest, Message: "invalid request: the line is longer than limits.bodyBytes"})
 		return
 	case isBatch(l.text):
 		p.batch(l.text)
@@ -141,10 +144,21 @@ func (p *pipe) line(l line) {
 	}
 	e, err := ParseEnvelope(l.text, p.o.Limits.Depth)
 	if err != nil {
-		p.say(appendError(nil, e.ID, err))
+		p.refuse(p.watch(e), err)
 		return
 	}
-	p.message(e)
+	if !p.unasked(e) {
+		p.request(e)
+		return
+	}
+	p.watch(e).over(p.revision, 0)
+}
+
+// refuse answers a message with an error.
+func (p *pipe) refuse(w *pipeWatch, err *translate.Error) {
+	err = withRequestID(err, w.ctx.Request.ID)
+	p.say(appendError(nil, w.env.ID, err))
+	w.over(p.revision, err.Code)
 }
 
 func (p *pipe) say(msg []byte) { _ = p.out.put(p.out.frame(nil, msg)) } // failed() has the error
@@ -153,21 +167,26 @@ func (p *pipe) key(id string) callKey {
 	return callKey{principal: p.o.Principal, session: stdioSession, id: id}
 }
 
-func (p *pipe) message(e *Envelope) {
+// unasked obeys a message that has no answer; false for a request.
+func (p *pipe) unasked(e *Envelope) bool {
 	switch e.Kind {
 	case KindNotification:
 		if e.Method == "notifications/cancelled" && validID(e.P.RequestID) {
 			p.running.cancel(p.key(idKey(e.P.RequestID)))
 		}
-		return
 	case KindResponse:
 		p.running.answer(p.key(idKey(e.ID)), e)
-		return
+	default:
+		return false
 	}
+	return true
+}
+
+func (p *pipe) request(e *Envelope) {
 	call, f := p.newCall(e)
 	switch {
 	case f.failed():
-		p.say(appendError(nil, e.ID, f.err))
+		p.refuse(call.watch, f.err)
 	case methods[e.Method].slow:
 		p.work.Go(call.run)
 	case e.Method == "subscriptions/listen" && call.req.Revision.Modern():
@@ -180,22 +199,22 @@ func (p *pipe) message(e *Envelope) {
 // pipeCall is one request on its way; it is the Sink of its call.
 type pipeCall struct {
 	p      *pipe
+	watch  *pipeWatch // its ctx is that of the call
 	req    Request
 	stream stream
-	ctx    context.Context
 	done   func()
 }
 
 func (p *pipe) newCall(e *Envelope) (*pipeCall, failure) {
-	call := &pipeCall{p: p, req: Request{Envelope: e, Revision: p.revision, Principal: p.o.Principal, View: p.o.View, Client: p.client}}
+	call := &pipeCall{p: p, watch: p.watch(e), req: Request{Envelope: e, Revision: p.revision, Principal: p.o.Principal, View: p.o.View, Client: p.client}}
 	call.req.Sink = call
 	if eraOf(e, "") == eraModern {
 		version, f := checkMeta(e)
 		if f.failed() {
-			return nil, f
+			return call, f
 		}
 		if version != string(translate.Rev20260728) {
-			return nil, failure{err: unsupportedVersion(version)}
+			return call, failure{err: unsupportedVersion(version)}
 		}
 		call.req.Revision = translate.Rev20260728
 		call.req.Client = modernClient(e.Meta.ClientCapabilities)
@@ -208,10 +227,11 @@ func (p *pipe) newCall(e *Envelope) (*pipeCall, failure) {
 	call.stream.out, call.stream.pace, call.stream.messages, call.stream.id = &p.out, &p.o.Pace, true, e.ID
 	ctx, cancel := context.WithCancel(p.base)
 	remove := p.running.add(p.key(idKey(e.ID)), cancel)
-	call.ctx, call.done = ctx, func() {
+	call.watch.ctx.Context, call.done = ctx, func() {
 		remove()
 		cancel()
 	}
+	call.req.Trace = call.watch.trace()
 	return call, failure{}
 }
 
@@ -222,13 +242,15 @@ func (c *pipeCall) run() {
 		c.p.active.add(&c.stream)
 		defer c.p.active.remove(&c.stream)
 	}
-	a := c.p.c.Handle(c.ctx, &c.req)
+	a := c.p.c.Handle(&c.watch.ctx, &c.req)
 	c.stream.finish(http.StatusOK, a.Message)
+	c.watch.over(c.req.Revision, a.Code)
 }
 
 func (c *pipeCall) listen() {
 	defer c.done()
-	refused := c.p.c.Listen(c.ctx, &c.req, c.p.drain, c.p.o.Pace.KeepAlive, func(msg []byte) error {
+	code := 0
+	refused := c.p.c.Listen(&c.watch.ctx, &c.req, c.p.drain, c.p.o.Pace.KeepAlive, func(msg []byte) error {
 		if msg == nil {
 			return c.p.out.failed()
 		}
@@ -236,7 +258,9 @@ func (c *pipeCall) listen() {
 	})
 	if refused != nil {
 		c.p.say(refused.Message)
+		code = refused.Code
 	}
+	c.watch.over(c.req.Revision, code)
 }
 
 // Progress implements tools.Sink.
@@ -260,11 +284,13 @@ func (p *pipe) batch(text []byte) {
 	if err == nil && p.revision != translate.Rev20250326 {
 		err = &translate.Error{Code: translate.CodeInvalidRequest, Message: "invalid request: a batch needs protocol version 2025-03-26"}
 	}
+	w := p.watch(&Envelope{Method: "batch"}) // for the observer, as over HTTP
 	if err != nil {
-		p.say(appendError(nil, nil, err))
+		p.refuse(w, err)
 		return
 	}
 	p.work.Go(func() {
+		defer w.over(translate.Rev20250326, 0)
 		array := []byte{'['}
 		for i := range items {
 			if a := p.batchItem(&items[i]); a != nil {
@@ -283,8 +309,7 @@ func (p *pipe) batch(text []byte) {
 func (p *pipe) batchItem(it *batchItem) []byte {
 	e := &it.Envelope
 	switch {
-	case it.problem == "" && e.Kind != KindRequest:
-		p.message(e)
+	case it.problem == "" && p.unasked(e):
 		return nil
 	case it.problem == "" && (e.Method == "initialize" || eraOf(e, "") != eraLegacy):
 		it.problem = "this request cannot be part of a batch"
@@ -292,11 +317,15 @@ func (p *pipe) batchItem(it *batchItem) []byte {
 	if it.problem != "" {
 		return appendError(nil, e.ID, &translate.Error{Code: translate.CodeInvalidRequest, Message: "invalid request: " + it.problem})
 	}
+	w := p.watch(e)
 	ctx, cancel := context.WithCancel(p.base)
 	defer cancel()
 	defer p.running.add(p.key(idKey(e.ID)), cancel)()
-	req := Request{Envelope: e, Revision: translate.Rev20250326, Principal: p.o.Principal, View: p.o.View}
-	return p.c.Handle(ctx, &req).Message
+	w.ctx.Context = ctx
+	req := Request{Envelope: e, Revision: translate.Rev20250326, Principal: p.o.Principal, View: p.o.View, Trace: w.trace()}
+	a := p.c.Handle(&w.ctx, &req)
+	w.traced(req.Revision, a.Code)
+	return a.Message
 }
 
 // lineWriter is a carrier that writes each message as a line. It may be used

@@ -19,6 +19,8 @@ type debugServer struct {
 	ln     net.Listener
 	levels *telemetry.Levels
 	log    *slog.Logger
+	// metrics are served too where they have no other place, over stdio.
+	metrics http.Handler
 }
 
 func newDebugServer(address string, levels *telemetry.Levels, log *slog.Logger) (*debugServer, error) {
@@ -38,6 +40,9 @@ func (d *debugServer) run(ctx context.Context) {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.Handle("/debug/log", d.levels)
+	if d.metrics != nil {
+		mux.Handle("/metrics", d.metrics)
+	}
 	// A web page must not read profiles by a name of its own for this address.
 	handler, err := server.Guarded(server.GuardOptions{}, mux)
 	if err != nil { // no settings, so none is wrong

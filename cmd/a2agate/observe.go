@@ -93,6 +93,12 @@ func (o *observation) edge(options *server.Options) {
 	options.Trace = o.trace
 }
 
+// pipe puts the observation on the hooks of a pipe. Nobody reads metrics
+// there.
+func (o *observation) pipe(options *server.StdioOptions) {
+	options.Observe, options.Trace = o.request, o.trace
+}
+
 // request is told of an MCP request that is over.
 func (o *observation) request(x server.Exchange) {
 	o.metrics.Request(x.Method, string(x.Revision), x.Code, x.Duration)
@@ -106,8 +112,11 @@ func (o *observation) request(x server.Exchange) {
 	}
 	attrs := []slog.Attr{
 		slog.String("method", x.Method), slog.String("principal", x.Principal), slog.String("revision", string(x.Revision)),
-		slog.Int("status", x.Status), slog.Float64("ms", millis(x.Duration)),
 	}
+	if x.Status != 0 { // of HTTP
+		attrs = append(attrs, slog.Int("status", x.Status))
+	}
+	attrs = append(attrs, slog.Float64("ms", millis(x.Duration)))
 	if r := x.Request; r.Outcome != "" {
 		attrs = append(attrs, slog.String("tool", r.Tool), slog.String("agent", r.Agent), slog.String("outcome", r.Outcome))
 	}

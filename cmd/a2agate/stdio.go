@@ -22,7 +22,8 @@ processes: the same tools, agents and configuration as serve, but no listener.
 Logs go to standard error.
 
 It ends when its input ends, after answering what is in flight. auth, listen
-and tls of the file are not used: whoever starts it is the one caller. Handles
+and tls of the file are not used: whoever starts it is the one caller. Where
+the file names a debugListen, metrics are served there too. Handles
 live as long as the process, unless the file names a store; one of type file
 belongs to one process at a time.`,
 		Example: `  a2agate stdio http://127.0.0.1:9101
@@ -53,7 +54,7 @@ belongs to one process at a time.`,
 
 // forStdio takes out of a configuration what is about a listener.
 func forStdio(cfg *config.Config) *config.Config {
-	cfg.Auth, cfg.TLS, cfg.DebugListen = config.Inbound{}, config.TLS{}, ""
+	cfg.Auth, cfg.TLS = config.Inbound{}, config.TLS{}
 	return cfg
 }
 
@@ -78,19 +79,36 @@ func serveStdio(ctx context.Context, p process, start startup) error {
 		stopAgents()
 		return errors.Join(err, g.close())
 	}
+	g.openPipeDebug()
 	again, noMore := hangups()
 	defer noMore()
 	following, unfollow := context.WithCancel(ctx)
 	var side sync.WaitGroup
 	side.Go(func() { g.follow(following, start.reload, again) })
 	fmt.Fprintf(p.err, "a2agate %s: serving %d agents on standard input and output\n", version, len(g.fleet.list()))
-	err = g.behind(ctx, func() error {
-		return g.server.Core().ServeStdio(ctx, p.in, p.out, server.StdioOptions{
-			Limits: server.Limits{BodyBytes: g.cfg.Limits.BodyBytes},
-			Pace:   server.Pace{FirstByte: g.cfg.Wait.FirstByte, KeepAlive: g.cfg.Wait.Progress},
-		})
-	}, stopAgents)
+	options := server.StdioOptions{
+		Limits: server.Limits{BodyBytes: g.cfg.Limits.BodyBytes},
+		Pace:   server.Pace{FirstByte: g.cfg.Wait.FirstByte, KeepAlive: g.cfg.Wait.Progress},
+	}
+	g.observed.pipe(&options)
+	err = g.behind(ctx, func() error { return g.server.Core().ServeStdio(ctx, p.in, p.out, options) }, stopAgents)
 	unfollow()
 	side.Wait()
 	return err
+}
+
+// openPipeDebug opens the debug listener beside a pipe. Another process with
+// the same file may have its address: then this one does without.
+func (g *gateway) openPipeDebug() {
+	if g.cfg.DebugListen == "" {
+		return
+	}
+	d, err := newDebugServer(g.cfg.DebugListen, g.levels, g.log)
+	if err != nil {
+		g.log.Warn("no debug listener", "err", err)
+		return
+	}
+	d.metrics = g.observed.metrics.Handler()
+	g.debug = d
+	g.log.Info("debug listener", "address", d.ln.Addr().String())
 }

@@ -2,13 +2,17 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +36,11 @@ type stdioClient struct {
 // config writes for the agent's URL; everything has ended when the test has.
 func startStdio(t *testing.T, config func(agent string) (path string)) *stdioClient {
 	t.Helper()
+	return startStdioWith(t, map[string]string{}, config)
+}
+
+func startStdioWith(t *testing.T, env map[string]string, config func(agent string) (path string)) *stdioClient {
+	t.Helper()
 	running := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, running) }) // the last of all
 	agent := fixtures.New(fixtures.Options{})
@@ -40,7 +49,7 @@ func startStdio(t *testing.T, config func(agent string) (path string)) *stdioCli
 	read, out := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &stdioClient{t: t, in: write, lines: make(chan map[string]any, 10_000), errs: newOutput(), exited: make(chan int, 1), stop: cancel}
-	sh := shell{dir: t.TempDir(), env: map[string]string{}}
+	sh := shell{dir: t.TempDir(), env: env}
 	args := []string{"stdio", "demo=" + srv.URL}
 	if config != nil {
 		args = []string{"stdio", "--config", config(srv.URL)}
@@ -262,5 +271,92 @@ func TestStdioMisuse(t *testing.T) {
 	sh := shell{dir: t.TempDir(), env: map[string]string{}}
 	if code, out, errs := sh.run(t.Context(), "stdio"); code != 2 || out != "" || !strings.Contains(errs, "no agents") {
 		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+}
+
+// TestStdioIsObserved: over stdio too each call is one line of the log, its
+// request is a span of the caller's trace, metrics can be read; all of it
+// beside the output, which holds messages only (startStdio checks that).
+func TestStdioIsObserved(t *testing.T) {
+	var mu sync.Mutex
+	var delivered bytes.Buffer
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = io.Copy(&delivered, r.Body)
+	}))
+	c := startStdioWith(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL}, func(url string) string {
+		path := filepath.Join(t.TempDir(), "agents.json")
+		write(t, path, fmt.Sprintf(`{"agents":{"demo":{"url":%q}},"debugListen":"127.0.0.1:0","log":{"format":"json","debug":1}}`, url))
+		return path
+	})
+	t.Cleanup(collector.Close) // before it is looked whether all has ended
+	const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	c.send("%s", stdioCall(1, "echo private words", strings.TrimSuffix(stdioMeta, "}")+`,"traceparent":"`+caller+`"}`))
+	c.answer(1)
+	until(t, "the call is logged", func() bool { return strings.Contains(c.errs.String(), `"msg":"request"`) })
+	var call logLine
+	for _, l := range logLines(t, c.errs.String()) {
+		if l.Msg == "request" {
+			call = l
+		}
+	}
+	if call.Method != "tools/call" || call.Kind != "calls" || call.Tool != "a2a_send_message" || call.Agent != "demo" || call.Outcome != "result" || call.Request == "" || call.Status != 0 {
+		t.Errorf("the call is logged as %+v", call)
+	}
+	until(t, "the request to the agent is logged under the same id", func() bool {
+		return regexp.MustCompile(`"msg":"agent call".*"request":"` + call.Request + `"`).MatchString(c.errs.String())
+	})
+	address := regexp.MustCompile(`"msg":"debug listener".*"address":"([^"]+)"`).FindStringSubmatch(c.errs.String())[1]
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	for _, line := range []string{
+		`a2agate_calls_total{agent="demo",outcome="result",tool="a2a_send_message"} 1`,
+		`a2agate_requests_total{code="0",method="tools/call",revision="2026-07-28"} 1`,
+	} {
+		if !bytes.Contains(text, []byte(line)) {
+			t.Errorf("missing: %s", line)
+		}
+	}
+	if code := c.end(); code != 0 {
+		t.Errorf("exit %d:\n%s", code, c.errs)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, part := range []string{"tools/call a2a_send_message", "a2agate.request"} {
+		if !bytes.Contains(delivered.Bytes(), []byte(part)) {
+			t.Errorf("no %q in the traces", part)
+		}
+	}
+	if strings.Contains(c.errs.String(), "private words") {
+		t.Error("contents are in the log")
+	}
+}
+
+// TestStdioWithoutItsDebugListener: two clients start two processes with one
+// file; the second does without the address that the first has.
+func TestStdioWithoutItsDebugListener(t *testing.T) {
+	taken := httptest.NewServer(http.NotFoundHandler())
+	c := startStdio(t, func(url string) string {
+		path := filepath.Join(t.TempDir(), "agents.json")
+		write(t, path, fmt.Sprintf(`{"agents":{"demo":{"url":%q}},"debugListen":%q}`, url, taken.Listener.Addr()))
+		return path
+	})
+	t.Cleanup(taken.Close)
+	c.send("%s", stdioCall(1, "echo hello", stdioMeta))
+	if a, _ := c.answer(1); !strings.Contains(textOf(a), "hello") {
+		t.Errorf("%v", a)
+	}
+	if code := c.end(); code != 0 || !strings.Contains(c.errs.String(), "no debug listener") {
+		t.Errorf("exit %d:\n%s", code, c.errs)
 	}
 }

@@ -208,7 +208,7 @@ func (t *Tracing) start(in Trace, name string, kind trace.SpanKind, attrs ...att
 // RequestEnd is what is known of an MCP request when it is over.
 type RequestEnd struct {
 	Revision string
-	// Status is the HTTP status, Code the JSON-RPC error code, 0 for a result.
+	// Status is the HTTP status, 0 where there is none, Code the JSON-RPC error code, 0 for a result.
 	Status, Code int
 	Request      *Request // may be nil
 }
@@ -222,8 +222,10 @@ func (t *Tracing) Request(method string, in Trace) (Trace, func(RequestEnd)) {
 	method = label(methodLabels, method)
 	span := t.start(in, method, trace.SpanKindServer, attribute.String("mcp.method.name", method))
 	return traceOf(span.SpanContext()), func(e RequestEnd) {
-		span.SetAttributes(
-			attribute.String("mcp.protocol.version", label(revisionLabels, e.Revision)), attribute.Int("http.response.status_code", e.Status))
+		span.SetAttributes(attribute.String("mcp.protocol.version", label(revisionLabels, e.Revision)))
+		if e.Status != 0 {
+			span.SetAttributes(attribute.Int("http.response.status_code", e.Status))
+		}
 		if r := e.Request; r != nil {
 			if r.Tool != "" {
 				span.SetName(method + " " + r.Tool)
