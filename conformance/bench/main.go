@@ -19,6 +19,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -30,6 +32,7 @@ type settings struct {
 	connections int
 	profileDir  string
 	crowd       bool
+	only        string
 }
 
 func main() {
@@ -41,6 +44,7 @@ func main() {
 	flag.IntVar(&s.connections, "connections", 16, "concurrent connections")
 	flag.StringVar(&s.profileDir, "profile", "", "write the gateway's CPU and allocation profiles here")
 	flag.BoolVar(&s.crowd, "crowd", false, "measure 2,000 waiting calls and 10,000 idle tasks instead")
+	flag.StringVar(&s.only, "only", "", "run, and profile, the cases whose name holds this text")
 	flag.Parse()
 	s.round = time.Duration(*seconds * float64(time.Second))
 
@@ -74,7 +78,11 @@ func run(ctx context.Context, s settings, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "idle memory: %.1f MiB resident (aim: at most 25)\n\n", rss)
 	fmt.Fprintf(out, "%-34s %10s %10s %7s %8s %8s %7s %9s %9s\n", "case", "gateway/s", "proxy/s", "ratio", "p99 gw", "p99 px", "p99 x", "allocs", "bytes")
-	for _, c := range w.cases() {
+	cases := slices.DeleteFunc(w.cases(), func(c comparison) bool { return !strings.Contains(c.name, s.only) })
+	if len(cases) == 0 {
+		return fmt.Errorf("no case's name holds %q", s.only)
+	}
+	for _, c := range cases {
 		r, err := w.measure(ctx, s, c)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
@@ -83,5 +91,5 @@ func run(ctx context.Context, s settings, out io.Writer) error {
 			r.gatewayP99.Round(10*time.Microsecond), r.proxyP99.Round(10*time.Microsecond), r.p99Ratio, r.allocs, r.bytes)
 	}
 	fmt.Fprintf(out, "\nratio: gateway's throughput over the proxy's, the median of %d rounds of %s, %d connections\n", s.rounds, s.round, s.connections)
-	return w.profiles(ctx, s)
+	return w.profiles(ctx, s, cases[0])
 }

@@ -209,9 +209,9 @@ func (w *world) memory(ctx context.Context) (memory, error) {
 	return m, nil
 }
 
-// profiles writes a CPU profile of the small call under load and an
-// allocation profile, where asked for.
-func (w *world) profiles(ctx context.Context, s settings) error {
+// profiles writes a CPU profile of a case's call under load and an allocation
+// profile, where asked for.
+func (w *world) profiles(ctx context.Context, s settings, c comparison) error {
 	if s.profileDir == "" {
 		return nil
 	}
@@ -220,7 +220,7 @@ func (w *world) profiles(ctx context.Context, s settings) error {
 	}
 	loaded := make(chan error, 1)
 	go func() { // waited for below
-		_, _, err := load(ctx, w.cases()[0].gateway, s.connections, 6*time.Second)
+		_, _, err := load(ctx, c.gateway, s.connections, 6*time.Second)
 		loaded <- err
 	}()
 	for name, path := range map[string]string{"cpu.prof": "/debug/pprof/profile?seconds=5", "allocs.prof": "/debug/pprof/allocs"} {
