@@ -10,7 +10,7 @@ import (
 // are worked off in their order, and the answers come as one array, or each as
 // an event of its own once a stream had to be opened.
 func (x *exchange) batch(body []byte) {
-	items, err := parseBatch(body, x.s.o.Limits.Depth, x.s.o.Limits.Batch)
+	items, err := parseBatch(body, x.set.limits.Depth, x.set.limits.Batch)
 	if err != nil {
 		x.refuse(http.StatusBadRequest, failure{err: err})
 		return

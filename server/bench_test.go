@@ -188,7 +188,7 @@ func BenchmarkWaiting(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				s := newBenchServer(b, blocked, basicCatalogue())
-				s.o.Limits.Listens = n
+				s.now.Load().limits.Listens = n
 				ctx, cancel := context.WithCancel(context.Background())
 				ln := newPipeListener()
 				ended := make(chan error, 1)

@@ -56,13 +56,14 @@ func (a *activeStreams) list() []*stream {
 // The error is nil after an orderly end, else what broke a listener. Serve is
 // called once and closes the listeners.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	began := s.now.Load()
 	srv := &http.Server{
 		Handler:           s.handler,
-		ReadHeaderTimeout: s.o.Limits.HeaderTime,
-		IdleTimeout:       s.o.Limits.IdleTime,
-		MaxHeaderBytes:    s.o.Limits.HeaderBytes,
+		ReadHeaderTimeout: began.limits.HeaderTime,
+		IdleTimeout:       began.limits.IdleTime,
+		MaxHeaderBytes:    began.limits.HeaderBytes,
 		// It counts from the start of each request; every later write has its own.
-		WriteTimeout: s.o.Limits.BodyTime + s.o.Pace.Write,
+		WriteTimeout: began.limits.BodyTime + began.pace.Write,
 		BaseContext:  func(net.Listener) context.Context { return s.base },
 		ErrorLog:     slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}

@@ -84,7 +84,7 @@ func (x *exchange) legacyContext() (context.Context, func()) {
 	if !m.slow {
 		return &x.ctx, func() {}
 	}
-	life, cancel := context.WithTimeout(x.s.base, x.s.o.Limits.LegacyCall)
+	life, cancel := context.WithTimeout(x.s.base, x.set.limits.LegacyCall)
 	ctx := valued{life, &x.ctx}
 	if x.legacy.id == "" || x.env.ID == nil {
 		return ctx, cancel

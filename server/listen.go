@@ -80,6 +80,8 @@ type listener struct {
 	watch    TaskWatch // nil without tasks
 	wake     <-chan struct{}
 	stop     func()
+	// revoked is closed when the caller is let in no more; nil is never.
+	revoked <-chan struct{}
 }
 
 // Listen serves a subscriptions/listen until ctx ends, which writes nothing
@@ -167,6 +169,8 @@ func (l *listener) run(ctx context.Context, done <-chan struct{}, keepAlive time
 		var err error
 		select {
 		case <-ctx.Done():
+			return
+		case <-l.revoked:
 			return
 		case <-done:
 			_ = emit(l.completion()) // the stream ends either way
@@ -361,7 +365,7 @@ func (x *exchange) listen() {
 		x.refuse(http.StatusNotAcceptable, refuse(translate.CodeInvalidRequest, "subscriptions/listen answers with text/event-stream: add it to Accept"))
 		return
 	}
-	if !x.s.listens.take(x.id.Principal, x.s.o.Limits) {
+	if !x.s.listens.take(x.id.Principal, x.set.limits) {
 		x.http.w.Header().Set("Retry-After", "60")
 		x.refuse(http.StatusTooManyRequests, refuse(translate.CodeInternal, "too many open listen streams (limits.listens): close one first"))
 		return
@@ -374,9 +378,10 @@ func (x *exchange) listen() {
 		ctx, cancel = context.WithDeadline(ctx, x.id.Expires)
 		defer cancel()
 	}
+	l.revoked = x.id.Revoked
 	streamHeaders(x.http.w.Header())
 	x.http.w.WriteHeader(http.StatusOK)
-	l.run(ctx, x.s.drain, x.s.o.Pace.KeepAlive, func(msg []byte) error {
+	l.run(ctx, x.s.drain, x.set.pace.KeepAlive, func(msg []byte) error {
 		out := keepAliveComment
 		if msg != nil {
 			out = appendEvent(nil, msg)

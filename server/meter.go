@@ -39,12 +39,10 @@ func (m *meter) take(principal string, l Limits) (wait time.Duration, ok bool) {
 			m.forget(now)
 		}
 		e = &meterEntry{}
-		if l.CallsPerSecond > 0 {
-			e.bucket = rate.NewLimiter(rate.Limit(l.CallsPerSecond), max(1, int(l.CallsPerSecond)))
-		}
 		m.of[principal] = e
 	}
 	e.used = now
+	e.refit(now, l.CallsPerSecond)
 	if l.ConcurrentCalls > 0 && e.running >= l.ConcurrentCalls {
 		return time.Second, false
 	}
@@ -57,6 +55,20 @@ func (m *meter) take(principal string, l Limits) (wait time.Duration, ok bool) {
 	}
 	e.running++
 	return 0, true
+}
+
+// refit gives the bucket the rate that is in force now.
+func (e *meterEntry) refit(now time.Time, perSecond float64) {
+	limit, burst := rate.Limit(perSecond), max(1, int(perSecond))
+	switch {
+	case perSecond <= 0:
+		e.bucket = nil
+	case e.bucket == nil:
+		e.bucket = rate.NewLimiter(limit, burst)
+	case e.bucket.Limit() != limit:
+		e.bucket.SetLimitAt(now, limit)
+		e.bucket.SetBurstAt(now, burst)
+	}
 }
 
 func (m *meter) release(principal string) {
@@ -79,7 +91,7 @@ func (m *meter) forget(now time.Time) {
 // metered counts the tool call x.env in. release is to be called when it is
 // over; wait says how long to wait where it is one too many.
 func (x *exchange) metered() (release func(), wait time.Duration, ok bool) {
-	l := x.s.o.Limits
+	l := x.set.limits
 	if x.env.Method != "tools/call" || l.CallsPerSecond <= 0 && l.ConcurrentCalls <= 0 {
 		return func() {}, 0, true
 	}

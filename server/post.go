@@ -20,6 +20,7 @@ import (
 // that a request needs. It is the Sink and the ParamHeaders of its call.
 type exchange struct {
 	s     *Server
+	set   *inForce
 	r     *http.Request
 	start time.Time
 	// ctx is the context of the request; it tells who the request is.
@@ -40,6 +41,7 @@ type exchange struct {
 // 2026-07-28, transports: who, method, size and type, JSON, shape, era, and
 // then what the era asks for.
 func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
+	set := s.now.Load()
 	id, denied := s.o.Authenticate(r)
 	if denied != nil {
 		s.turnedAway(denied.status())
@@ -53,29 +55,29 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodPost {
 		allow := "POST"
-		if len(s.guard.origins) > 0 {
+		if len(set.guard.origins) > 0 {
 			allow = "POST, OPTIONS"
 		}
 		w.Header().Set("Allow", allow)
 		refuseHTTP(w, http.StatusMethodNotAllowed, translate.CodeInvalidRequest, "the MCP endpoint takes POST only; there is no stream to GET")
 		return
 	}
-	body, no := s.readBody(w, r)
+	body, no := readBody(w, r, set.limits)
 	if no != nil {
-		refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
+		refuseBody(w, r, no, set.limits)
 		return
 	}
-	x := &exchange{s: s, r: r, start: time.Now(), id: id, view: v}
+	x := &exchange{s: s, set: set, r: r, start: time.Now(), id: id, view: v}
 	x.ctx.Context = r.Context()
 	s.core.numbers.Number(&x.ctx.Request)
-	x.http = httpCarrier{w: w, limit: s.o.Pace.Write}
+	x.http = httpCarrier{w: w, limit: set.pace.Write}
 	x.http.json, x.http.sse = accepts(r.Header["Accept"])
-	x.stream.out, x.stream.pace, x.stream.messages = &x.http, &s.o.Pace, x.http.sse
+	x.stream.out, x.stream.pace, x.stream.messages = &x.http, &set.pace, x.http.sse
 	if isBatch(body) {
 		x.batch(body)
 		return
 	}
-	if err := x.env.parse(body, s.o.Limits.Depth); err != nil {
+	if err := x.env.parse(body, set.limits.Depth); err != nil {
 		x.refuse(http.StatusBadRequest, failure{err: err})
 		return
 	}
@@ -195,34 +197,30 @@ func accepts(values []string) (json, sse bool) {
 	return json, sse
 }
 
-// readBody reads the body within its limits of size and time.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
-	limit := s.o.Limits.BodyBytes
+// readBody reads the body within its limit of size; that of its time has been
+// set.
+func readBody(w http.ResponseWriter, r *http.Request, limits Limits) ([]byte, *refusal) {
+	limit := limits.BodyBytes
 	tooLarge := &refusal{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(limit, 10) + " bytes (limits.bodyBytes)"}
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(s.o.Limits.BodyTime)) // not every writer has deadlines
 	if r.ContentLength > limit {
-		discard(r, limit)
 		return nil, tooLarge
 	}
 	if no := checkContentType(r.Header); no != nil {
-		discard(r, limit)
 		return nil, no
 	}
 	body, err := readAll(r, limit)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")
-		return nil, &refusal{http.StatusRequestTimeout, "the body did not come within " + s.o.Limits.BodyTime.String()}
+		return nil, &refusal{http.StatusRequestTimeout, "the body did not come within " + limits.BodyTime.String()}
 	case err != nil:
 		w.Header().Set("Connection", "close")
 		return nil, &refusal{http.StatusBadRequest, "the body broke off"}
 	case int64(len(body)) > limit:
-		discard(r, limit)
 		return nil, tooLarge
 	}
 	// A deadline left behind would end the connection during a long call.
-	_ = rc.SetReadDeadline(time.Time{})
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return body, nil
 }
 
@@ -249,14 +247,27 @@ func readAll(r *http.Request, limit int64) ([]byte, error) {
 	return body[:got], err
 }
 
-// discard reads what a client still sends, within reason, so that it gets to
-// read the answer instead of a reset connection. A client that waits for
-// "100 Continue" sends nothing.
-func discard(r *http.Request, limit int64) {
-	if r.Header.Get("Expect") != "" {
+// maxLeft is what net/http reads of a body that nobody has read, so that the
+// connection serves further requests.
+const maxLeft = 256 << 10
+
+// refuseBody answers a body that is not read. One that is longer than net/http
+// would read is answered at once, before it has come; then the client gets the
+// time to send it and to read the answer, instead of a reset connection. A
+// client that waits for "100 Continue" sends nothing.
+func refuseBody(w http.ResponseWriter, r *http.Request, no *refusal, limits Limits) {
+	if left := r.ContentLength; left >= 0 && left <= maxLeft {
+		refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
 		return
 	}
-	_, _ = io.CopyN(io.Discard, r.Body, 4*limit) // only for the client's sake
+	w.Header().Set("Connection", "close")
+	rc := http.NewResponseController(w)
+	_ = rc.EnableFullDuplex() // what follows is for the client's sake, where it can be had
+	refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
+	_ = rc.Flush()
+	if r.Header.Get("Expect") == "" {
+		_, _ = io.CopyN(io.Discard, r.Body, 4*limits.BodyBytes)
+	}
 }
 
 func checkContentType(h http.Header) *refusal {

@@ -108,6 +108,9 @@ type Identity struct {
 	View      tools.View
 	// Expires ends an open listen stream; zero is never.
 	Expires time.Time
+	// Revoked is closed when the caller is let in no more, or may see something
+	// else than View; it ends an open listen stream. nil is never.
+	Revoked <-chan struct{}
 }
 
 // Local is the principal of everybody when there is no authentication.
@@ -154,7 +157,7 @@ type Exchange struct {
 type Server struct {
 	o        Options
 	core     *Core
-	guard    *guard
+	now      atomic.Pointer[inForce]
 	sessions sessions
 	running  running
 	listens  listenCount
@@ -173,10 +176,6 @@ type Server struct {
 
 // New makes a Server. The error names every wrong setting.
 func New(o Options) (*Server, error) {
-	g, err := newGuard(o.Guard)
-	if err != nil {
-		return nil, err
-	}
 	if o.Authenticate != nil {
 		o.Private = true
 	} else {
@@ -185,13 +184,15 @@ func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	o.Limits, o.Pace = o.Limits.withDefaults(), o.Pace.withDefaults()
 	if o.Grace == 0 {
 		o.Grace = 30 * time.Second
 	}
 	s := &Server{
-		o: o, core: NewCore(o.CoreOptions), guard: g, sessions: newSessions(o.SessionKey),
+		o: o, core: NewCore(o.CoreOptions), sessions: newSessions(o.SessionKey),
 		drain: make(chan struct{}), cut: make(chan struct{}),
+	}
+	if err := s.Reconfigure(Settings{Guard: o.Guard, Limits: o.Limits, Pace: o.Pace}); err != nil {
+		return nil, err
 	}
 	s.listens.of = make(map[string]int)
 	s.meter.of = make(map[string]*meterEntry)
@@ -232,10 +233,15 @@ func (s *Server) routes() http.Handler {
 	return s.guarded(r)
 }
 
-// guarded lets in what the guard lets in.
+// guarded lets in what the guard lets in. The time of a body is bounded here,
+// for net/http waits for one that no handler reads, too.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origin, no := s.guard.check(r)
+		set := s.now.Load()
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(set.limits.BodyTime)) // not every writer has deadlines
+		}
+		origin, no := set.guard.check(r)
 		if no != nil {
 			s.turnedAway(no.status)
 			refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
@@ -265,10 +271,12 @@ func writeDenied(w http.ResponseWriter, d *Denied) {
 // refuseHTTP answers with a JSON-RPC error without an id: nothing of the
 // request has been read.
 func refuseHTTP(w http.ResponseWriter, status, code int, reason string) {
+	text := appendError(nil, nil, &translate.Error{Code: code, Message: reason})
 	h := w.Header()
 	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(len(text))}
 	w.WriteHeader(status)
-	_, _ = w.Write(appendError(nil, nil, &translate.Error{Code: code, Message: reason})) // a client that is gone needs no answer
+	_, _ = w.Write(text) // a client that is gone needs no answer
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
