@@ -46,6 +46,9 @@ type Aggregate struct {
 	progress string
 	notes    []string
 	unsure   bool
+	// dropped, while light, counts the content that comes and is not kept.
+	light   bool
+	dropped *outline
 
 	task *Task // what Task returned last; nil when a step has changed it
 }
@@ -101,6 +104,20 @@ func (a *Aggregate) Add(ev Event) error {
 		return a.addArtifact(u)
 	}
 	return nil
+}
+
+// shed drops artifacts and history, and keeps none that come until light is
+// unset; into counts them.
+func (a *Aggregate) shed(into *outline) {
+	a.light, a.dropped, a.task = true, into, nil
+	a.artifacts, a.byID, a.history, a.said, a.spoken = nil, nil, nil, nil, nil
+	a.size = 0
+	a.status.Message = slimMessage(a.status.Message)
+	for _, meta := range []*json.RawMessage{&a.metadata, &a.asides} {
+		if len(*meta) > maxQuestionBytes {
+			*meta = nil
+		}
+	}
 }
 
 // Task returns the task as folded so far, nil before one is known. It is never
@@ -189,6 +206,12 @@ func (a *Aggregate) snapshot(t *Task) error {
 	if len(t.Artifacts) == 0 {
 		return nil
 	}
+	if a.light {
+		for i := range t.Artifacts {
+			a.dropped.add(&ArtifactUpdate{Artifact: t.Artifacts[i]})
+		}
+		return nil
+	}
 	for _, as := range a.artifacts {
 		a.size -= as.size
 	}
@@ -204,7 +227,7 @@ func (a *Aggregate) snapshot(t *Task) error {
 // takeHistory replaces the history by the agent's own, and keeps behind it the
 // status messages gathered here that the agent's lacks.
 func (a *Aggregate) takeHistory(theirs []Message) error {
-	if len(theirs) == 0 {
+	if len(theirs) == 0 || a.light {
 		return nil
 	}
 	for i := range a.history {
@@ -268,6 +291,10 @@ func (a *Aggregate) setStatus(s Status) error {
 			a.progress = text
 		}
 	}
+	if a.light {
+		a.status.Message = slimMessage(s.Message)
+		return nil
+	}
 	if before == nil || sameMessage(before, s.Message) {
 		return nil
 	}
@@ -281,6 +308,10 @@ func (a *Aggregate) setStatus(s Status) error {
 // addArtifact creates, replaces or extends an artifact
 // (specification 1.0.1, 4.2.2).
 func (a *Aggregate) addArtifact(u *ArtifactUpdate) error {
+	if a.light {
+		a.dropped.add(u)
+		return nil
+	}
 	i, there := a.byID[u.Artifact.ArtifactID]
 	if !u.Append || !there {
 		if u.Append {
@@ -305,16 +336,18 @@ func (a *Aggregate) addArtifact(u *ArtifactUpdate) error {
 	if err := a.charge(n); err != nil {
 		return err
 	}
+	head := headSize(&as.head)
 	joined := as.extend(&u.Artifact)
-	a.size -= joined * partOverhead
-	as.size += n - joined*partOverhead
+	n += headSize(&as.head) - head - joined*partOverhead
+	a.size += n - partsSize(u.Artifact.Parts)
+	as.size += n
 	as.closed = u.LastChunk
 	return nil
 }
 
 // put creates or replaces an artifact as a whole.
 func (a *Aggregate) put(art *Artifact) error {
-	n := partsSize(art.Parts)
+	n := headSize(art) + partsSize(art.Parts)
 	i, there := a.byID[art.ArtifactID]
 	if there {
 		a.size -= a.artifacts[i].size
@@ -468,6 +501,11 @@ func partsSize(parts []Part) int64 {
 		n += partOverhead + int64(len(p.Text)+len(p.Data)+len(p.URL)+len(p.Base64)+len(p.Metadata)+len(p.Unknown))
 	}
 	return n
+}
+
+// headSize is what an artifact holds beside its parts.
+func headSize(art *Artifact) int64 {
+	return int64(len(art.ArtifactID) + len(art.Name) + len(art.Description) + len(art.Metadata))
 }
 
 func messageSize(m *Message) int64 {

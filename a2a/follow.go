@@ -24,6 +24,10 @@ type Snapshot struct {
 	Lost bool
 	// Done says that nothing more will come: a Message, a terminal task or Err.
 	Done bool
+	// Partial says that artifacts and history of the task are missing from
+	// Task: they were dropped while nobody read it. Watch.Refresh asks the
+	// agent for them.
+	Partial bool
 	// Notes says what was odd about how the answer arrived (a stream that
 	// broke and was resumed, an empty stream sent again).
 	Notes []string

@@ -69,6 +69,11 @@ type FollowerOptions struct {
 
 	// TaskBytes bounds the content gathered of one task (64 MiB).
 	TaskBytes int64
+	// IdleBytes bounds the content that is kept of a task without watches
+	// (256 KiB), ContentBytes that of all tasks which nobody has read lately
+	// (32 MiB): the longest unread goes first. What is dropped is asked for
+	// again when a reader comes (Snapshot.Partial).
+	IdleBytes, ContentBytes int64
 	// HistoryLength limits the history that GetTask asks for; nil does not.
 	HistoryLength *int
 	// UnaryBlocking sends a unary message as its request says. By default it
@@ -126,6 +131,12 @@ func (o FollowerOptions) withDefaults() FollowerOptions {
 	o.SendTimeout = orDuration(o.SendTimeout, time.Hour)
 	o.CallTimeout = orDuration(o.CallTimeout, time.Minute)
 	o.AbandonWait = orDuration(o.AbandonWait, 2*time.Minute)
+	if o.IdleBytes <= 0 {
+		o.IdleBytes = 256 << 10
+	}
+	if o.ContentBytes <= 0 {
+		o.ContentBytes = 32 << 20
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -185,7 +196,12 @@ type Follower struct {
 	// noStreams is until when the agent is taken to offer no streams.
 	noStreams time.Time
 	questions questionMemory
-	counts    FollowerCounts
+	// content is the bytes that the exchanges in heavy hold; trim asks the
+	// scheduler to drop some.
+	content int64
+	heavy   map[*exchange]struct{}
+	trim    bool
+	counts  FollowerCounts
 }
 
 var _ Follow = (*Follower)(nil)
@@ -336,7 +352,7 @@ func (f *Follower) Task(ctx context.Context, taskID, contextID string) (*Watch, 
 			w.base--
 		}
 		x.watches++
-		x.asked = time.Now()
+		x.asked, x.wanted = time.Now(), true
 		x.replan(x.asked)
 		x.unlock()
 		f.count(FollowerCounts{Watches: 1})

@@ -12,6 +12,7 @@ func (x *exchange) firstAnswer(s *source, ev Event, from via) {
 		}
 		x.message = ev.Message
 		x.publish()
+		x.weigh()
 	case id == "":
 		if len(x.held) < maxHeld {
 			x.held = append(x.held, ev)
@@ -57,7 +58,7 @@ func (x *exchange) accept(s *source, id string, ev Event, from via) {
 		x.hideEcho(x, s, asked)
 	}
 	x.sender, x.held = nil, nil
-	if from == viaCall {
+	if from != viaStream {
 		x.backoff = x.f.o.PollFirst
 	}
 	x.apply(ev, from)
@@ -126,10 +127,11 @@ func (x *exchange) goInto(y *exchange, s *source, ev Event, from via) {
 	y.stopSource()
 	y.src, x.src = s, nil
 	s.x.Store(y)
-	if from == viaCall {
+	if from != viaStream {
 		y.backoff = x.f.o.PollFirst
 	}
 	y.graceAt = time.Time{}
+	y.gather()
 	for _, n := range x.notes {
 		y.note("%s", n)
 	}
@@ -140,6 +142,7 @@ func (x *exchange) goInto(y *exchange, s *source, ev Event, from via) {
 	y.takeCancel(x)
 	x.held, x.watches, x.listeners = nil, 0, nil
 	x.gone = true
+	x.weigh()
 	x.later(func() { x.f.count(FollowerCounts{Tasks: -1}) })
 	x.broadcast()
 	y.replan(now)

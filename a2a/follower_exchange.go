@@ -37,9 +37,12 @@ type exchange struct {
 	// and belongs to an exchange that exists.
 	held []Event
 
-	agg     *Aggregate // nil before the first event
-	cur     *Task      // as folded
-	shown   *Task      // as published
+	agg *Aggregate // nil before the first event
+	// dropped is the content that was given up and not had again, nil for none.
+	dropped *outline
+	wanted  bool  // somebody has asked since
+	cur     *Task // as folded
+	shown   *Task // as published
 	message *Message
 	aside   *Message // a message in the middle of a task's stream
 	// progress, trouble, err, lost, done, notes are as in Snapshot.
@@ -252,13 +255,20 @@ func (x *exchange) apply(ev Event, from via) {
 		return
 	}
 	old := x.cur
+	if x.missed() && from != viaStream && ev.Task != nil {
+		x.agg.light = false
+	}
 	next, err := x.fold(ev)
 	if err != nil {
 		x.fail(err)
 		return
 	}
+	if x.dropped != nil && !x.agg.light && ev.Task != nil {
+		x.regain(next, from == viaGet)
+	}
 	x.cur = next
 	x.show(old, ev, from, cleared, now)
+	x.weigh()
 }
 
 // unfit says why an event is not folded, "" for one that is.
@@ -299,12 +309,17 @@ func (x *exchange) fold(ev Event) (*Task, *Error) {
 	if err != nil {
 		return nil, x.f.wrap("follow", err)
 	}
+	return x.identified(t), nil
+}
+
+// identified fills in the ids that the agent left out.
+func (x *exchange) identified(t *Task) *Task {
 	if t.ContextID == "" && x.contextID != "" || t.ID == "" && x.taskID != "" {
 		c := *t
 		c.ID, c.ContextID = or(c.ID, x.taskID), or(c.ContextID, x.contextID)
 		t = &c
 	}
-	return t, nil
+	return t
 }
 
 // via says how an event came.
@@ -312,9 +327,10 @@ type via uint8
 
 const (
 	viaStream via = iota
-	// viaCall is the whole truth at the time of a request: a poll, a cancel,
-	// a unary send.
+	// viaCall is the truth at the time of a request: a cancel, a unary send.
 	viaCall
+	// viaGet is the whole truth, of GetTask.
+	viaGet
 )
 
 // show decides whether what apply folded is published now, after the grace,
@@ -338,7 +354,7 @@ func (x *exchange) show(old *Task, ev Event, from via, cleared bool, now time.Ti
 		} else {
 			x.shown = x.cur // equal values: one copy is enough
 		}
-	case from == viaCall:
+	case from != viaStream:
 		x.publish()
 	case !x.graceAt.IsZero():
 		if ev.Task != nil {
@@ -362,6 +378,7 @@ func (x *exchange) settle(now time.Time) {
 		return
 	}
 	x.publish()
+	x.weigh()
 }
 
 // release gives up one watch and drops the exchange with the last.
@@ -376,6 +393,7 @@ func (x *exchange) dropIfUnused(now time.Time) {
 	switch {
 	case x.gone || x.watches > 0:
 	case !x.done && (x.cancelSent || now.Before(x.wantedUntil())):
+		x.weigh()
 		x.replan(now)
 	default:
 		x.drop()
@@ -401,5 +419,6 @@ func (x *exchange) drop() {
 		x.f.rememberQuestion(x.taskID, x.shown.Status)
 	}
 	x.f.forget(x)
+	x.weigh()
 	x.later(func() { x.f.count(FollowerCounts{Tasks: -1}) })
 }

@@ -79,14 +79,18 @@ func (x *exchange) polled(fl *flight, epoch uint64, t *Task, e *Error) {
 	x.roll()
 	grace := !x.graceAt.IsZero()
 	switch {
-	case x.done || x.gone || x.f.stopping():
+	case x.gone || x.f.stopping():
+	case x.done:
+		if e == nil {
+			x.restore(t)
+		}
 	case epoch != x.epoch:
 		x.pollSoon(now)
 	case e != nil && x.streams():
 		// As long as the stream stands, the task is not lost.
 	case e != nil:
 		x.pollFailed(e, now)
-	case x.streams() && !grace && x.cur != nil && (!t.Status.State.Settled() || sameStatus(t.Status, x.cur.Status)):
+	case x.streams() && !grace && !x.missed() && x.cur != nil && (!t.Status.State.Settled() || sameStatus(t.Status, x.cur.Status)):
 		// The stream has the pieces of the artifacts; a snapshot in between
 		// would make some of them count twice. That the task lives is enough.
 		x.heardFrom(now)
@@ -94,9 +98,11 @@ func (x *exchange) polled(fl *flight, epoch uint64, t *Task, e *Error) {
 		if x.streams() && t.Status.State.Terminal() {
 			x.note("the agent's stream did not say that the task ended; GetTask did")
 			x.stopSource()
+		} else if x.missed() && !grace {
+			x.stopSource() // its pieces would not fit to what GetTask brought
 		}
 		x.backoff = min(x.backoff*3/2, x.f.o.PollMax)
-		x.apply(Event{Task: t}, viaCall)
+		x.apply(Event{Task: t}, viaGet)
 	}
 	if grace && !x.graceAt.IsZero() {
 		x.publish()
@@ -134,6 +140,10 @@ func (x *exchange) pollFailed(e *Error, now time.Time) {
 			x.lose(e)
 			return
 		}
+		x.tell(troubleOf(e))
+	case e.Cause == CauseLimit:
+		// More than is read in one answer: the agent is there, and so is the task.
+		x.cut(now, false)
 		x.tell(troubleOf(e))
 	default:
 		x.cut(now, true)

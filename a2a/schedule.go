@@ -147,6 +147,7 @@ func (x *exchange) step() {
 		}
 		x.startPoll(true)
 	case actSubscribe:
+		x.gather()
 		x.startSubscribe(now)
 	}
 	x.replan(now)
@@ -180,7 +181,11 @@ func (f *Follower) schedule(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var now []*exchange
+	var trimAt time.Time // when too much content is looked at again
 	for {
+		if f.takeTrim() || !trimAt.IsZero() && !time.Now().Before(trimAt) {
+			trimAt = f.trimContent(time.Now())
+		}
 		var wait time.Duration
 		now, wait = f.takeDue(now[:0])
 		for i, x := range now {
@@ -189,6 +194,9 @@ func (f *Follower) schedule(ctx context.Context) {
 		}
 		if len(now) > 0 && ctx.Err() == nil {
 			continue
+		}
+		if !trimAt.IsZero() {
+			wait = min(wait, time.Until(trimAt))
 		}
 		timer.Reset(wait)
 		select {
@@ -236,10 +244,15 @@ func (f *Follower) setDue(x *exchange, at time.Time, on bool) {
 		heap.Push(&f.due, x)
 	}
 	if f.due[0] == x {
-		select {
-		case f.wake <- struct{}{}:
-		default:
-		}
+		f.poke()
+	}
+}
+
+// poke wakes the scheduler.
+func (f *Follower) poke() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -327,6 +340,8 @@ type dueEntry struct {
 	queued bool // in Follower.ready
 	// granted says that a place for a poll is counted for it already.
 	granted bool
+	// weight is the bytes of content held, as counted in Follower.content.
+	weight int64
 }
 
 // dueHeap orders exchanges by due time.

@@ -57,6 +57,10 @@ func (w *Watch) snapshot(x *exchange) Snapshot {
 		Done:     x.done,
 		Notes:    x.notes,
 	}
+	if x.dropped != nil && x.shown != nil {
+		s.Partial = true
+		s.Notes = append(s.Notes[:len(s.Notes):len(s.Notes)], x.droppedNote())
+	}
 	if x.err != nil {
 		s.Err = x.err
 	}
@@ -132,10 +136,13 @@ func (w *Watch) lastWord(after uint64, err error) (Snapshot, error) {
 func (x *exchange) waiterComes(now time.Time) {
 	was := x.hot(now)
 	x.waiters++
-	x.asked, x.idleSeen = now, false
+	x.asked, x.wanted, x.idleSeen = now, true, false
 	if !was && !x.gone {
 		x.backoff = min(x.backoff, x.f.o.PollMin)
 		x.replan(now)
+	}
+	if x.light() && x.src != nil && x.poll == nil && now.Sub(x.lastTry) >= x.f.o.PollMin && x.wantsRefresh(now) {
+		x.startPoll(false)
 	}
 }
 
@@ -176,11 +183,12 @@ func (x *exchange) unlisten(w *Watch) {
 // id is known; callers at the same time share one request.
 //
 // The error is the *Error of that GetTask, beside the snapshot that says what
-// it means (Trouble, Lost), or ctx's own.
+// it means (Trouble, Lost), or ctx's own. Content that was dropped
+// (Snapshot.Partial) is asked for in any case.
 func (w *Watch) Refresh(ctx context.Context) (Snapshot, error) {
 	x := w.lock()
 	now := time.Now()
-	x.asked = now
+	x.asked, x.wanted = now, true
 	fl := x.poll
 	if fl == nil && x.wantsRefresh(now) {
 		fl = x.startPoll(false)
@@ -195,11 +203,12 @@ func (w *Watch) Refresh(ctx context.Context) (Snapshot, error) {
 }
 
 func (x *exchange) wantsRefresh(now time.Time) bool {
-	if x.done || x.gone || x.taskID == "" || x.streams() {
+	lacks := x.light() || x.dropped != nil && !x.streams()
+	if x.gone || x.taskID == "" || !lacks && (x.done || x.streams()) {
 		return false
 	}
 	quiet, _ := x.f.pauses()
-	return now.Sub(x.heard) >= x.f.o.Grace && !now.Before(quiet)
+	return (lacks || now.Sub(x.heard) >= x.f.o.Grace) && !now.Before(quiet)
 }
 
 // await waits for a request that somebody has under way.

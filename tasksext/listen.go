@@ -103,6 +103,7 @@ func (w *Watch) follow(ctx context.Context, r *record, entry handles.Entry) {
 	var seq uint64
 	last := ""
 	for ctx.Err() == nil {
+		w.s.whole(ctx, r)
 		r.mu.Lock()
 		watch, changed, over := r.watch, r.changed, r.memo.Settled != nil || r.closed
 		if !over && watch != nil {
@@ -141,6 +142,7 @@ func (s *Service) peek(ctx context.Context, c Call) (d Detail, digest string, er
 	if r == nil || !r.catchUp(entry) {
 		return Detail{}, "", unknownTask(c.TaskID)
 	}
+	s.whole(ctx, r)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d = s.detail(ctx, r, entry, c)

@@ -37,6 +37,9 @@ const (
 	refreshTimeout = 5 * time.Second
 	// cancelTimeout bounds how long tasks/cancel waits for the agent.
 	cancelTimeout = 10 * time.Second
+	// sweepAsks bounds how long one sweep asks agents for content that their
+	// followers have dropped.
+	sweepAsks = 10 * time.Second
 	// sweepEvery is how often records of expired handles are let go.
 	sweepEvery = time.Minute
 )
@@ -135,11 +138,16 @@ func (s *Service) all() []*record {
 
 // sweep settles what has ended unseen, and drops what no handle leads to.
 func (s *Service) sweep(ctx context.Context) {
+	asking, enough := context.WithTimeout(ctx, sweepAsks)
+	defer enough()
 	for _, r := range s.all() {
 		entry, err := s.o.Handles.Peek(ctx, handles.KindTask, r.handle, r.principal)
 		var gone *handles.Error
 		switch {
 		case err == nil:
+			if !s.whole(asking, r) && asking.Err() != nil {
+				continue // the next sweep's
+			}
 			r.mu.Lock()
 			s.settleEnded(ctx, r, entry)
 			r.mu.Unlock()
@@ -147,6 +155,23 @@ func (s *Service) sweep(ctx context.Context) {
 			s.drop(r)
 		}
 	}
+}
+
+// whole has the agent asked for what the follower has dropped of a task since
+// nobody read it (a2a.Snapshot.Partial): to be called before the task may end,
+// for then its result is made. It reports whether all is there; what is not had
+// again within the time is noted in the snapshot. r.mu is not held.
+func (s *Service) whole(ctx context.Context, r *record) bool {
+	r.mu.Lock()
+	watch, over := r.watch, r.memo.Settled != nil
+	r.mu.Unlock()
+	if over || watch == nil || !watch.Now().Partial {
+		return true
+	}
+	ask, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	snap, _ := watch.Refresh(ask)
+	return !snap.Partial
 }
 
 // drop forgets a record, unless another has taken its place.

@@ -25,6 +25,7 @@ func (s *Service) Update(ctx context.Context, c Call, inputResponses json.RawMes
 	if fault != nil {
 		return fault
 	}
+	s.whole(ctx, r)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.memo.Settled != nil || r.watch == nil {
@@ -134,6 +135,7 @@ func (s *Service) Cancel(ctx context.Context, c Call) *translate.Error {
 	if fault != nil {
 		return fault
 	}
+	s.whole(ctx, r)
 	r.mu.Lock()
 	s.settleEnded(ctx, r, entry)
 	watch, over := r.watch, r.memo.Settled != nil
@@ -145,6 +147,7 @@ func (s *Service) Cancel(ctx context.Context, c Call) *translate.Error {
 	defer done()
 	// A refusal shows in what the task does next.
 	_, _ = watch.Cancel(cancel)
+	s.whole(ctx, r)
 	r.mu.Lock()
 	s.settleEnded(ctx, r, entry)
 	r.touch()
