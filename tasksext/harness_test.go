@@ -3,7 +3,6 @@ package tasksext
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,44 +15,11 @@ import (
 	"a2agate/a2a"
 	"a2agate/fixtures"
 	"a2agate/handles"
+	"a2agate/internal/pipenet"
 	"a2agate/translate"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// pipes is a network without sockets, so that a synctest bubble can tell when
-// everybody waits.
-type pipes struct {
-	conns chan net.Conn
-	once  sync.Once
-	done  chan struct{}
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.IPAddr{} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.conns <- there:
-		return here, nil
-	case <-p.done:
-		return nil, &net.OpError{Op: "dial", Err: net.ErrClosed}
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // world is a Service over one scripted agent, behind the real client,
 // follower and handle table, in fake time.
@@ -71,13 +37,19 @@ type world struct {
 
 func inWorld(t *testing.T, opt fixtures.Options, f func(w *world)) {
 	t.Helper()
+	inWorldWith(t, opt, a2a.FollowerOptions{}, f)
+}
+
+// inWorldWith is inWorld with a follower of these options.
+func inWorldWith(t *testing.T, opt fixtures.Options, o a2a.FollowerOptions, f func(w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, agent: fixtures.New(opt)}
-		network := newPipes()
+		network := pipenet.New()
 		server := &http.Server{Handler: w.agent}
 		var running sync.WaitGroup
 		running.Go(func() { _ = server.Serve(network) })
-		transport := &http.Transport{DialContext: network.dial}
+		transport := &http.Transport{DialContext: network.Dial}
 		client, err := a2a.NewClient(a2a.ClientOptions{
 			Alias: "demo", HTTP: &http.Client{Transport: transport}, Streaming: !opt.Unary,
 			Interfaces: []a2a.Interface{{URL: "http://demo.test" + fixtures.PathRPC, Binding: a2a.JSONRPC, Version: a2a.V10}},
@@ -85,9 +57,8 @@ func inWorld(t *testing.T, opt fixtures.Options, f func(w *world)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.follower = a2a.NewFollower(a2a.FollowerOptions{
-			Alias: "demo", Upstream: func(context.Context) (a2a.Upstream, error) { return client, nil },
-		})
+		o.Alias, o.Upstream = "demo", func(context.Context) (a2a.Upstream, error) { return client, nil }
+		w.follower = a2a.NewFollower(o)
 		ctx, stop := context.WithCancel(t.Context())
 		w.client, w.run = client, func(f func(context.Context) error) { running.Go(func() { _ = f(ctx) }) }
 		w.run(w.follower.Run)

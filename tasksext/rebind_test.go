@@ -10,6 +10,7 @@ import (
 
 	"a2agate/a2a"
 	"a2agate/fixtures"
+	"a2agate/internal/pipenet"
 	"a2agate/translate"
 )
 
@@ -32,9 +33,9 @@ func (w *world) replace(upstream func(context.Context) (a2a.Upstream, error)) *a
 func (w *world) other() func(context.Context) (a2a.Upstream, error) {
 	w.t.Helper()
 	agent := fixtures.New(fixtures.Options{})
-	network := newPipes()
+	network := pipenet.New()
 	server := &http.Server{Handler: agent}
-	transport := &http.Transport{DialContext: network.dial}
+	transport := &http.Transport{DialContext: network.Dial}
 	w.run(func(context.Context) error { return server.Serve(network) })
 	w.run(func(ctx context.Context) error {
 		<-ctx.Done()

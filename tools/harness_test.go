@@ -17,44 +17,11 @@ import (
 	"a2agate/a2a"
 	"a2agate/fixtures"
 	"a2agate/handles"
+	"a2agate/internal/pipenet"
 	"a2agate/translate"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// pipes is a network without sockets, so that a synctest bubble can tell when
-// everybody waits.
-type pipes struct {
-	conns chan net.Conn
-	once  sync.Once
-	done  chan struct{}
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.IPAddr{} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.conns <- there:
-		return here, nil
-	case <-p.done:
-		return nil, &net.OpError{Op: "dial", Err: net.ErrClosed}
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // agentUnderTest is a scripted agent behind the real client and follower.
 type agentUnderTest struct {
@@ -117,14 +84,14 @@ func serveAgent(t *testing.T, alias string, opt fixtures.Options) *agentUnderTes
 		opt.IDPrefix = "P"
 	}
 	a := &agentUnderTest{Agent: fixtures.New(opt)}
-	net := newPipes()
+	net := pipenet.New()
 	server := &http.Server{Handler: a.Agent}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		_ = server.Serve(net)
 	}()
-	transport := &http.Transport{DialContext: net.dial}
+	transport := &http.Transport{DialContext: net.Dial}
 	base := "http://" + alias + ".test"
 	card, err := a2a.ParseCard(a.Agent.Card(base, opt.Skills))
 	if err != nil {

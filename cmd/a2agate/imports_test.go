@@ -25,10 +25,14 @@ var house = map[string][]string{
 	"conformance/":        {""},
 	"internal/auth":       nil,
 	"internal/clientfile": nil,
+	"internal/pipenet":    nil,
 	"internal/schematest": nil,
 	"internal/telemetry":  nil,
 	"internal/web":        nil,
 }
+
+// forTests are packages that nothing but tests may import.
+var forTests = []string{"internal/pipenet", "internal/schematest"}
 
 // mcpGo are the packages that may import mcp-go.
 var mcpGo = []string{"server", "tools", "translate", "tasksext"}
@@ -58,6 +62,9 @@ func TestArrowsRunOneWay(t *testing.T) {
 				t.Errorf("%s imports %s: only %v may", name, imp, mcpGo)
 			}
 			ours, ok := strings.CutPrefix(imp, "a2agate/")
+			if slices.Contains(forTests, ours) {
+				t.Errorf("%s imports %s: only tests may", name, ours)
+			}
 			if ok && !slices.ContainsFunc(allowed, func(p string) bool {
 				return p == "" || p == ours || strings.HasSuffix(p, "/") && strings.HasPrefix(ours, p)
 			}) {
