@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -84,14 +83,14 @@ func serveAgent(t *testing.T, alias string, opt fixtures.Options) *agentUnderTes
 		opt.IDPrefix = "P"
 	}
 	a := &agentUnderTest{Agent: fixtures.New(opt)}
-	net := pipenet.New()
+	network := pipenet.New()
 	server := &http.Server{Handler: a.Agent}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(net)
+		_ = server.Serve(network)
 	}()
-	transport := &http.Transport{DialContext: net.Dial}
+	transport := &http.Transport{DialContext: network.Dial}
 	base := "http://" + alias + ".test"
 	card, err := a2a.ParseCard(a.Agent.Card(base, opt.Skills))
 	if err != nil {
@@ -129,7 +128,7 @@ func serveAgent(t *testing.T, alias string, opt fixtures.Options) *agentUnderTes
 		a.Agent.Close()
 		transport.CloseIdleConnections()
 		_ = server.Close()
-		net.Close()
+		network.Close()
 		<-served
 	})
 	return a
