@@ -76,7 +76,7 @@ func run(ctx context.Context, s settings, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "idle memory: %.1f MiB resident (aim: at most 25)\n\n", rss)
+	fmt.Fprintf(out, "idle memory: %.1f MiB resident (aim: at most 25), %.1f of it its own, the rest pages of the program file\n\n", rss.all, rss.own)
 	fmt.Fprintf(out, "%-34s %10s %10s %7s %8s %8s %7s %9s %9s\n", "case", "gateway/s", "proxy/s", "ratio", "p99 gw", "p99 px", "p99 x", "allocs", "bytes")
 	cases := slices.DeleteFunc(w.cases(), func(c comparison) bool { return !strings.Contains(c.name, s.only) })
 	if len(cases) == 0 {

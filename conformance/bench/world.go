@@ -219,20 +219,37 @@ func startToListening(binary string) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// residentMiB reads a process's resident memory after it has rested.
-func residentMiB(pid int) (float64, error) {
+// resident is a process's memory in MiB: all that is mapped and in memory, and
+// what of it is its own and not pages of the program file.
+type resident struct{ all, own float64 }
+
+// residentMiB reads a process's memory after it has rested.
+func residentMiB(pid int) (resident, error) {
 	time.Sleep(2 * time.Second)
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, err
+		return resident{}, err
 	}
+	var r resident
 	for line := range bytes.Lines(data) {
-		if fields := strings.Fields(string(line)); len(fields) >= 2 && fields[0] == "VmRSS:" {
-			kib, err := strconv.ParseFloat(fields[1], 64)
-			return kib / 1024, err
+		fields := strings.Fields(string(line))
+		if len(fields) < 2 || fields[0] != "VmRSS:" && fields[0] != "RssAnon:" {
+			continue
+		}
+		kib, err := strconv.ParseFloat(fields[1], 64)
+		if err != nil {
+			return resident{}, err
+		}
+		if fields[0] == "VmRSS:" {
+			r.all = kib / 1024
+		} else {
+			r.own = kib / 1024
 		}
 	}
-	return 0, errors.New("no VmRSS in /proc")
+	if r.all == 0 {
+		return resident{}, errors.New("no VmRSS in /proc")
+	}
+	return r, nil
 }
 
 // freeAddress finds a free loopback address for the debug listener, which has
