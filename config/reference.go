@@ -17,7 +17,8 @@ a2agate reads one file, JSON with comments and trailing commas: the one that
 folder, the first that exists. ` + "`a2agate serve URL…`" + ` needs no file. Flags win over the
 file. ` + "`a2agate check`" + ` reports every problem of a file at once, with its place. The file is
 watched: a change takes effect when it is saved, and a broken file changes
-nothing.
+nothing. These wait for a restart, and are named in the log and on the status page
+when they have changed: ` + "`listen`, `tls`, `debugListen`, `paramHeaders`, `handleTtl`, `store`,\n`limits.handles`, `log.format`; `auth`" + ` only where it comes new or goes altogether.
 
 ` + "```jsonc" + `
 {

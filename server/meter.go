@@ -42,7 +42,7 @@ func (m *meter) take(principal string, l Limits) (wait time.Duration, ok bool) {
 		m.of[principal] = e
 	}
 	e.used = now
-	e.refit(now, l.CallsPerSecond)
+	e.refit(l.CallsPerSecond)
 	if l.ConcurrentCalls > 0 && e.running >= l.ConcurrentCalls {
 		return time.Second, false
 	}
@@ -57,17 +57,14 @@ func (m *meter) take(principal string, l Limits) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// refit gives the bucket the rate that is in force now.
-func (e *meterEntry) refit(now time.Time, perSecond float64) {
-	limit, burst := rate.Limit(perSecond), max(1, int(perSecond))
+// refit makes a new bucket where another rate is in force.
+func (e *meterEntry) refit(perSecond float64) {
+	limit := rate.Limit(perSecond)
 	switch {
 	case perSecond <= 0:
 		e.bucket = nil
-	case e.bucket == nil:
-		e.bucket = rate.NewLimiter(limit, burst)
-	case e.bucket.Limit() != limit:
-		e.bucket.SetLimitAt(now, limit)
-		e.bucket.SetBurstAt(now, burst)
+	case e.bucket == nil || e.bucket.Limit() != limit:
+		e.bucket = rate.NewLimiter(limit, max(1, int(perSecond)))
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"a2agate/config"
+	"a2agate/internal/clientfile"
 	"a2agate/translate"
 )
 
@@ -18,15 +18,18 @@ import (
 // the gateway answers all the while.
 const bannerPatience = 1500 * time.Millisecond
 
-// gatewayURL is where clients reach the gateway.
-func gatewayURL(addr net.Addr, cfg *config.Config) string {
-	if cfg.PublicURL != "" {
-		return cfg.PublicURL + "/mcp"
+// endpoint is where clients reach the running gateway.
+func (g *gateway) endpoint(addr net.Addr) string {
+	return gatewayURL(addr, *g.public.Load(), g.cfg.TLS)
+}
+
+// gatewayURL is where clients reach a gateway: at its public address, where it
+// has one.
+func gatewayURL(addr net.Addr, public string, secure config.TLS) string {
+	if public != "" {
+		return public + "/mcp"
 	}
-	scheme := "http"
-	if cfg.TLS.CertFile != "" {
-		scheme = "https"
-	}
+	scheme := urlScheme(secure)
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
 		return scheme + "://" + addr.String() + "/mcp"
@@ -35,6 +38,13 @@ func gatewayURL(addr net.Addr, cfg *config.Config) string {
 		host = "127.0.0.1"
 	}
 	return scheme + "://" + net.JoinHostPort(host, port) + "/mcp"
+}
+
+func urlScheme(secure config.TLS) string {
+	if secure.CertFile != "" {
+		return "https"
+	}
+	return "http"
 }
 
 // printBanner says what serve runs and how to connect to it.
@@ -50,8 +60,9 @@ func printBanner(ctx context.Context, w io.Writer, f *fleet, url string, cfg *co
 		fmt.Fprintf(table, "  %s\t%s\t%s\n", m.alias(), m.shown.Status().State, stateLine(m))
 	}
 	_ = table.Flush()
-	fmt.Fprintf(w, "\nClaude Code\n  %s\n", claudeCommand(url, cfg))
-	fmt.Fprintf(w, "\n.mcp.json\n%s\n", mcpJSON(url, cfg))
+	command, block := claude(url, cfg)
+	fmt.Fprintf(w, "\nClaude Code\n  %s\n", command)
+	fmt.Fprintf(w, "\n.mcp.json\n%s\n", strings.TrimRight(block, "\n"))
 	fmt.Fprintf(w, "\nstatus page\n  %s\n", strings.TrimSuffix(url, "mcp"))
 }
 
@@ -72,31 +83,23 @@ func stateLine(m *member) string {
 // nothing in it moves the cursor or hides.
 func oneLine(s string) string { return translate.CleanName(s) }
 
-// claudeCommand adds the gateway to Claude Code.
-func claudeCommand(url string, cfg *config.Config) string {
-	command := "claude mcp add --transport http a2a " + url
-	if cfg.Auth.Enabled() {
-		command += ` --header "Authorization: Bearer $A2AGATE_TOKEN"`
+// claude is how Claude Code gets to know the gateway: the line that adds it,
+// and what to paste into a project's file instead.
+func claude(url string, cfg *config.Config) (command, block string) {
+	client, _ := clientfile.Lookup("claude")
+	srv := clientServer(url, cfg)
+	entry, err := client.Entry(srv)
+	if err != nil { // an address that no client takes
+		return err.Error(), err.Error()
 	}
-	return command
+	return client.Command(srv, ""), string(clientfile.Block(client.Format, entry))
 }
 
-// mcpJSON is the entry for .mcp.json.
-func mcpJSON(url string, cfg *config.Config) string {
-	type entry struct {
-		Type    string            `json:"type"`
-		URL     string            `json:"url"`
-		Headers map[string]string `json:"headers,omitempty"`
-		// Timeout is in milliseconds; agents take their time.
-		Timeout int `json:"timeout"`
-	}
-	e := entry{Type: "http", URL: url, Timeout: 600000}
+// clientServer is what clients are told of the gateway.
+func clientServer(url string, cfg *config.Config) clientfile.Server {
+	srv := clientfile.Server{Name: "a2a", URL: url}
 	if cfg.Auth.Enabled() {
-		e.Headers = map[string]string{"Authorization": "Bearer ${A2AGATE_TOKEN}"}
+		srv.TokenEnv = "A2AGATE_TOKEN"
 	}
-	text, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]any{"a2a": e}}, "", "  ")
-	if err != nil {
-		return ""
-	}
-	return string(text)
+	return srv
 }

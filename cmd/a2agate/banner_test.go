@@ -1,13 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"a2agate/config"
 	"a2agate/fixtures"
+	"a2agate/internal/web"
 )
 
 // What serve prints of an agent moves no cursor, hides nothing and stays on
@@ -26,5 +30,44 @@ func TestBannerIsHarmless(t *testing.T) {
 	}
 	if out := p.log.String(); strings.ContainsAny(out, "\x1b\x07\u202e\u200b") {
 		t.Errorf("%q", out)
+	}
+}
+
+// What serve prints to paste is what install and the status page say.
+func TestBannerSaysWhatInstallSays(t *testing.T) {
+	t.Parallel()
+	const url = "https://gw.example.com/mcp"
+	for _, tokens := range []int{0, 1} {
+		cfg := &config.Config{Auth: config.Inbound{Tokens: make([]config.Token, tokens)}}
+		command, block := claude(url, cfg)
+		for _, c := range clientBlocks(url, cfg) {
+			if c.ID == "claude" && !slices.ContainsFunc(c.Blocks, func(b web.Block) bool { return b.Text == block }) {
+				t.Errorf("%d tokens: %s\nis not among %+v", tokens, block, c.Blocks)
+			}
+		}
+		var file struct {
+			MCPServers map[string]struct {
+				Type, URL string
+				Headers   map[string]string
+				Timeout   int
+			} `json:"mcpServers"`
+		}
+		if err := json.Unmarshal([]byte(block), &file); err != nil {
+			t.Fatal(err)
+		}
+		e := file.MCPServers["a2a"]
+		if e.Type != "http" || e.URL != url || e.Timeout != 600000 || len(e.Headers) != tokens {
+			t.Errorf("%+v", e)
+		}
+		want := "claude mcp add --transport http a2a " + url
+		if tokens > 0 {
+			want += " --header 'Authorization: Bearer ${A2AGATE_TOKEN}'"
+			if e.Headers["Authorization"] != "Bearer ${A2AGATE_TOKEN}" {
+				t.Errorf("%+v", e)
+			}
+		}
+		if command != want {
+			t.Errorf("%s, want %s", command, want)
+		}
 	}
 }

@@ -181,7 +181,7 @@ func (f doctorFlags) examine(ctx context.Context, p process, args []string) (*re
 
 // ownURL is where a gateway with this configuration listens.
 func ownURL(cfg *config.Config) string {
-	return gatewayURL(listenAddr(cfg.Listen), &config.Config{TLS: cfg.TLS})
+	return gatewayURL(listenAddr(cfg.Listen), "", cfg.TLS)
 }
 
 // listenAddr is a host:port as a net.Addr.

@@ -60,6 +60,7 @@ func (in *inbound) follow(cfg *config.Config) {
 		in.log.Error("auth not reloaded, the last good one stays in force", "problem", err)
 		return
 	}
+	a.Succeed(in.now.Load())
 	in.now.Store(a)
 }
 
@@ -69,7 +70,7 @@ func (in *inbound) authenticate(r *http.Request) (server.Identity, *server.Denie
 	if no != nil {
 		return server.Identity{}, &server.Denied{Status: no.Status, Challenge: no.Challenge, Reason: no.Reason, RetryAfter: no.RetryAfter}
 	}
-	return server.Identity{Principal: c.Principal, View: viewOf(c), Expires: c.Expires}, nil
+	return server.Identity{Principal: c.Principal, View: viewOf(c), Expires: c.Expires, Revoked: c.Revoked}, nil
 }
 
 // viewOf is what a caller may see.

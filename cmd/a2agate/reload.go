@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -198,8 +197,8 @@ func (r *reloader) apply(ctx context.Context, next *config.Config) error {
 		g.tasks.Rebind(ctx, alias)
 	}
 	setLevels(g.levels, next.Log)
-	for _, key := range slices.Sorted(maps.Keys(g.follows)) {
-		g.follows[key](next)
+	for _, f := range g.follows {
+		f.take(next)
 	}
 	return nil
 }
@@ -259,7 +258,11 @@ func settings() []setting {
 func (g *gateway) waiting(next *config.Config) []string {
 	var keys []string
 	for _, s := range settings() {
-		if _, follows := g.follows[s.key]; s.live || follows {
+		followed := slices.ContainsFunc(g.follows, func(f follower) bool { return slices.Contains(f.keys, s.key) })
+		if s.key == "auth" && !next.Auth.Enabled() {
+			followed = false // inbound does not open the door
+		}
+		if s.live || followed {
 			continue
 		}
 		if !reflect.DeepEqual(s.value(g.cfg), s.value(next)) {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -133,14 +134,49 @@ func TestReloadTellsTheParts(t *testing.T) {
 		}
 	}()
 	var told []string
-	g.follows["auth"] = func(c *config.Config) { told = append(told, c.Auth.Tokens[0].Name) }
+	g.follows = []follower{{[]string{"auth"}, func(c *config.Config) { told = append(told, c.Auth.Tokens[0].Name) }}}
 	next := read(`{"agents":{"a":{"url":"http://127.0.0.1:1"}},"auth":{"tokens":[{"name":"ci","token":"t"}]},"log":{"level":"debug"}}`)
 	r := newReloader(g, func() (*config.Config, error) { return next, nil }, log)
 	r.reload(t.Context())
 	if !slices.Equal(told, []string{"ci"}) || !log.Enabled(t.Context(), slog.LevelDebug) {
 		t.Errorf("told %q, debug %t", told, log.Enabled(t.Context(), slog.LevelDebug))
 	}
+	g.cfg = next // as if it had been started with auth
+	if keys := g.waiting(read(`{"agents":{"a":{"url":"http://127.0.0.1:1"}}}`)); !slices.Equal(keys, []string{"auth"}) {
+		t.Errorf("without auth %q wait", keys)
+	}
 	if s := r.Status(); len(s.Restart) != 0 || s.Problem != "" || time.Since(s.Loaded) > forever {
 		t.Errorf("status %+v", s)
+	}
+}
+
+// The reference lists what waits for a restart, all of it and nothing else.
+func TestReferenceNamesWhatWaits(t *testing.T) {
+	t.Parallel()
+	listed := regexp.MustCompile("(?s)These wait for a restart.*?: (`.*?)\\.\n").FindStringSubmatch(mustRead(t, "../../docs/configuration.md"))
+	if listed == nil {
+		t.Fatal("docs/configuration.md does not list them")
+	}
+	var got []string
+	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(listed[1], -1) {
+		got = append(got, m[1])
+	}
+	g := &gateway{}
+	g.followEdge()
+	var want []string
+	for _, s := range settings() {
+		if !s.live && !slices.Contains(g.follows[0].keys, s.key) {
+			want = append(want, s.key)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+	for _, key := range g.follows[0].keys {
+		if !slices.ContainsFunc(settings(), func(s setting) bool { return s.key == key && !s.live }) {
+			t.Errorf("%q is no setting", key)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -81,7 +82,7 @@ func serve(ctx context.Context, p process, start startup) error {
 	defer ln.Close()
 	again, noMore := hangups() // before anybody can know that it runs
 	defer noMore()
-	url := gatewayURL(ln.Addr(), start.cfg)
+	url := g.endpoint(ln.Addr())
 	at := ""
 	if start.cfg.PublicURL != "" {
 		at = fmt.Sprintf(" (%s)", ln.Addr())
@@ -90,6 +91,9 @@ func serve(ctx context.Context, p process, start startup) error {
 	var side sync.WaitGroup
 	side.Go(func() {
 		printBanner(ctx, p.err, g.fleet, url, start.cfg)
+		// What start-up left, the compiled schemas of libraries above all, is
+		// most of the heap of a gateway that nobody calls.
+		debug.FreeOSMemory()
 		if start.extra != nil && ctx.Err() == nil {
 			start.extra(p.err, url)
 		}
@@ -109,6 +113,7 @@ func (g *gateway) open(agents context.Context) (net.Listener, error) {
 		return nil, listenError("listen", g.cfg.Listen, err)
 	}
 	g.address = ln.Addr()
+	g.followEdge()
 	if g.cfg.DebugListen != "" {
 		if g.debug, err = newDebugServer(g.cfg.DebugListen, g.levels, g.log); err != nil {
 			return nil, errors.Join(err, ln.Close())

@@ -109,17 +109,13 @@ func (p *statusPage) status(r *http.Request) web.Status {
 // for, which the guard has let in.
 func (p *statusPage) endpoint(r *http.Request) string {
 	addr := p.g.address
-	if tcp, ok := addr.(*net.TCPAddr); p.g.cfg.PublicURL == "" && ok && tcp.IP.IsUnspecified() {
-		scheme := "http"
-		if p.g.cfg.TLS.CertFile != "" {
-			scheme = "https"
-		}
-		return scheme + "://" + r.Host + "/mcp"
+	if tcp, ok := addr.(*net.TCPAddr); *p.g.public.Load() == "" && ok && tcp.IP.IsUnspecified() {
+		return urlScheme(p.g.cfg.TLS) + "://" + r.Host + "/mcp"
 	}
 	if addr == nil { // the handler alone, without a listener
 		return "http://" + r.Host + "/mcp"
 	}
-	return gatewayURL(addr, p.g.cfg)
+	return p.g.endpoint(addr)
 }
 
 // notices say how the configuration stands, where there is something to say.
@@ -170,10 +166,7 @@ func shownText(s string) string { return translate.CutRunes(translate.CleanDescr
 
 // clientBlocks is what to paste into each client, the same as install prints.
 func clientBlocks(endpoint string, cfg *config.Config) []web.Client {
-	srv := clientfile.Server{Name: "a2a", URL: endpoint}
-	if cfg.Auth.Enabled() {
-		srv.TokenEnv = "A2AGATE_TOKEN"
-	}
+	srv := clientServer(endpoint, cfg)
 	// Whose browser it is, is not known: the folders are those that most have.
 	places := clientfile.Places{OS: runtime.GOOS, Home: "~", AppData: "%APPDATA%"}
 	var list []web.Client

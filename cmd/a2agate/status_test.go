@@ -337,7 +337,8 @@ func TestStatusEndpoint(t *testing.T) {
 		{"https://a.example/gw", "", &net.TCPAddr{IP: net.IPv4zero, Port: 8931}, "https://a.example/gw/mcp"},
 		{"", "", nil, "http://gateway.lan:8931/mcp"},
 	} {
-		p := &statusPage{g: &gateway{cfg: &config.Config{PublicURL: tt.public, TLS: config.TLS{CertFile: tt.certificate}}, address: tt.addr}}
+		p := &statusPage{g: &gateway{cfg: &config.Config{TLS: config.TLS{CertFile: tt.certificate}}, address: tt.addr}}
+		p.g.public.Store(&tt.public)
 		r := httptest.NewRequest(http.MethodGet, "http://gateway.lan:8931/", nil)
 		if got := p.endpoint(r); got != tt.want {
 			t.Errorf("%+v: %s", tt, got)

@@ -55,6 +55,7 @@ belongs to one process at a time.`,
 // forStdio takes out of a configuration what is about a listener.
 func forStdio(cfg *config.Config) *config.Config {
 	cfg.Auth, cfg.TLS = config.Inbound{}, config.TLS{}
+	cfg.Listen, cfg.PublicURL, cfg.AllowedHosts, cfg.AllowedOrigins, cfg.TrustedProxies = "", "", nil, nil, nil
 	return cfg
 }
 

@@ -45,16 +45,25 @@ type gateway struct {
 	reloads atomic.Pointer[reloader]
 	// certificate is nil without tls.
 	certificate *certificate
-	// follows take a new configuration while the gateway runs, by the
-	// top-level key that is theirs; without one a change of that key waits for
-	// a restart.
-	follows map[string]func(*config.Config)
+	// public is publicUrl as it is in force.
+	public atomic.Pointer[string]
+	// follows take a new configuration while the gateway runs.
+	follows []follower
+}
+
+// follower is a part that takes a new configuration while the gateway runs.
+type follower struct {
+	// keys are the settings that are the part's; those that nobody takes and
+	// that are not live wait for a restart.
+	keys []string
+	take func(*config.Config)
 }
 
 // newGateway puts a gateway together. It opens the store and nothing else: no
 // listener, no agent is called before run.
 func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *telemetry.Levels) (*gateway, error) {
-	g := &gateway{cfg: cfg, log: log, levels: levels, follows: map[string]func(*config.Config){}}
+	g := &gateway{cfg: cfg, log: log, levels: levels}
+	g.public.Store(&cfg.PublicURL)
 	var err error
 	if cfg.TLS.CertFile != "" {
 		if g.certificate, err = newCertificate(cfg.TLS, log); err != nil {
@@ -68,7 +77,7 @@ func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger, level
 		return nil, err
 	}
 	if g.inbound != nil {
-		g.follows["auth"] = g.inbound.follow
+		g.follows = append(g.follows, follower{[]string{"auth"}, g.inbound.follow})
 	}
 	g.observed = newObservation(g)
 	if g.handles, err = openHandles(ctx, cfg, log); err != nil {
@@ -118,15 +127,27 @@ func (g *gateway) toolOptions(cfg *config.Config, agents []tools.AgentEntry) too
 
 func (g *gateway) serverOptions() server.Options {
 	cfg := g.cfg
-	var proxies []string
-	for _, p := range cfg.TrustedProxies {
-		proxies = append(proxies, p.String())
-	}
+	edge := edgeSettings(cfg)
 	options := server.Options{
 		CoreOptions: server.CoreOptions{
 			Caller: g.tools, Catalogues: g.tools, Prompts: g.tools, Resources: g.tools, Completions: g.tools,
 			Tasks: tasks{g.tasks}, Version: version, ParamHeaders: cfg.ParamHeaders, Private: cfg.Auth.Enabled(), Log: g.log,
 		},
+		Guard: edge.Guard, Limits: edge.Limits, Pace: edge.Pace,
+	}
+	if g.inbound != nil {
+		options.Authenticate, options.WellKnown = g.inbound.authenticate, g.inbound.wellKnown()
+	}
+	return options
+}
+
+// edgeSettings are what of a configuration the HTTP edge goes by.
+func edgeSettings(cfg *config.Config) server.Settings {
+	var proxies []string
+	for _, p := range cfg.TrustedProxies {
+		proxies = append(proxies, p.String())
+	}
+	return server.Settings{
 		Guard: server.GuardOptions{
 			AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, TrustedProxies: proxies,
 		},
@@ -136,10 +157,23 @@ func (g *gateway) serverOptions() server.Options {
 		},
 		Pace: server.Pace{FirstByte: cfg.Wait.FirstByte, KeepAlive: cfg.Wait.Progress},
 	}
-	if g.inbound != nil {
-		options.Authenticate, options.WellKnown = g.inbound.authenticate, g.inbound.wellKnown()
-	}
-	return options
+}
+
+// followEdge lets the HTTP edge follow the configuration.
+func (g *gateway) followEdge() {
+	g.follows = append(g.follows, follower{
+		[]string{
+			"trustedProxies", "publicUrl", "allowedHosts", "allowedOrigins", "wait.firstByte", "wait.progress", "limits.bodyBytes",
+			"limits.listens", "limits.principalListens", "limits.callsPerSecond", "limits.concurrentCalls",
+		},
+		func(cfg *config.Config) {
+			if err := g.server.Reconfigure(edgeSettings(cfg)); err != nil { // config lets through what it does not
+				g.log.Error("settings of the edge not reloaded, the last good ones stay in force", "problem", err)
+				return
+			}
+			g.public.Store(&cfg.PublicURL)
+		},
+	})
 }
 
 // run serves on ln until ctx is done and what is in flight is answered. What

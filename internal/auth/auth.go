@@ -16,6 +16,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -71,6 +73,9 @@ type Caller struct {
 	Profile string
 	// Expires is when the proof ends; zero is never.
 	Expires time.Time
+	// Revoked is closed when a successor of the Authenticator does not take the
+	// proof, or not for the same; see Succeed.
+	Revoked <-chan struct{}
 }
 
 // Refusal is the answer to a request without good proof of who sent it.
@@ -92,6 +97,10 @@ type Authenticator struct {
 	o      Options
 	scopes []scope
 	issuer *issuer // nil without OAuth
+	// revoked has a channel for each token, and one for all of OAuth; they are
+	// closed by the successor.
+	revoked      []chan struct{}
+	revokedOAuth chan struct{}
 }
 
 // New checks the options; all problems come in one error.
@@ -105,7 +114,10 @@ func New(o Options) (*Authenticator, error) {
 			problems = append(problems, fmt.Errorf("auth: tokens[%d] %q needs a name and a digest", i, t.Name))
 		}
 	}
-	a := &Authenticator{o: o}
+	a := &Authenticator{o: o, revokedOAuth: make(chan struct{})}
+	for range o.Tokens {
+		a.revoked = append(a.revoked, make(chan struct{}))
+	}
 	var err error
 	if a.scopes, err = parseScopes(o.OAuth.Scopes); err != nil {
 		problems = append(problems, err)
@@ -122,6 +134,32 @@ func New(o Options) (*Authenticator, error) {
 	}
 	return a, nil
 }
+
+// Succeed makes a take the place of last, before it is used itself. Callers
+// whose token a does not have just so, with the same name, agents and profile,
+// are told by Caller.Revoked; so is everybody of an authorization server whose
+// terms have changed. What has been learnt of the same issuer is kept. An
+// Authenticator has at most one successor.
+func (a *Authenticator) Succeed(last *Authenticator) {
+	for i, old := range last.o.Tokens {
+		if j := slices.IndexFunc(a.o.Tokens, old.equal); j >= 0 {
+			a.revoked[j] = last.revoked[i]
+			continue
+		}
+		close(last.revoked[i])
+	}
+	if a.issuer != nil && last.issuer != nil && a.o.OAuth.Issuer == last.o.OAuth.Issuer {
+		a.issuer = last.issuer
+	}
+	if reflect.DeepEqual(a.o.OAuth, last.o.OAuth) && a.o.BaseURL == last.o.BaseURL {
+		a.revokedOAuth = last.revokedOAuth
+	} else {
+		close(last.revokedOAuth)
+	}
+}
+
+// equal compares all of a token; no agents and an empty list are not the same.
+func (t Token) equal(other Token) bool { return reflect.DeepEqual(t, other) }
 
 // Authenticate says who makes a request, by its Authorization header alone: a
 // token anywhere else does not count (MCP 2026-07-28, authorization, token
@@ -212,7 +250,7 @@ func (a *Authenticator) static(token string) (Caller, bool) {
 		return Caller{}, false
 	}
 	t := &a.o.Tokens[found]
-	return Caller{Principal: t.Name, Agents: t.Agents, Profile: t.Profile}, true
+	return Caller{Principal: t.Name, Agents: t.Agents, Profile: t.Profile, Revoked: a.revoked[found]}, true
 }
 
 // verifyTime bounds the check of one token, the issuer's answers included.
@@ -240,7 +278,7 @@ func (a *Authenticator) oauth(r *http.Request, token string) (Caller, *Refusal) 
 	if !granted(a.scopes, claims.scopes) {
 		return Caller{}, a.insufficient(r)
 	}
-	return Caller{Principal: claims.issuer + "|" + claims.subject, Expires: claims.expires}, nil
+	return Caller{Principal: claims.issuer + "|" + claims.subject, Expires: claims.expires, Revoked: a.revokedOAuth}, nil
 }
 
 // forUs reports whether a token was issued for this gateway: for the

@@ -139,7 +139,7 @@ func (c Client) File(scope Scope, p Places) (string, error) {
 }
 
 // Command returns the line that makes the client itself add the server, ""
-// where it has none.
+// where it has none. Without a scope, Claude Code takes its own default.
 func (c Client) Command(s Server, scope Scope) string {
 	if c.command == nil {
 		return ""
@@ -190,7 +190,11 @@ func claude() Client {
 			return Entry{In: "mcpServers", Name: s.Name, Fields: append(fields, Field{"timeout", timeoutMillis}), Foreign: []string{"command"}}
 		},
 		command: func(s Server, scope Scope) string {
-			line := "claude mcp add --transport http --scope " + string(scope) + " " + s.Name + " " + s.URL
+			line := "claude mcp add --transport http"
+			if scope != "" {
+				line += " --scope " + string(scope)
+			}
+			line += " " + s.Name + " " + s.URL
 			if s.TokenEnv != "" {
 				line += " --header 'Authorization: Bearer ${" + s.TokenEnv + "}'"
 			}
