@@ -18,8 +18,13 @@ import (
 	"a2agate/translate"
 )
 
-// maxProblems bounds how many problems one answer about arguments names.
-const maxProblems = 5
+const (
+	// maxProblems bounds how many problems one answer about arguments names.
+	maxProblems = 5
+	// maxItems bounds a list in the arguments of a tool of the gateway's own:
+	// files, tags. Each item may be complained of by itself.
+	maxItems = 10_000
+)
 
 // arguments is a tool call's arguments object.
 type arguments struct {
@@ -146,6 +151,9 @@ func (a arguments) check(schema *checker, known []string) string {
 		if p := translate.NumberProblem(a.value[name]); p != "" {
 			return fmt.Sprintf("%q: %s", cut(name, 64), p)
 		}
+		if list, ok := a.value[name].([]any); ok && schema.own && len(list) > maxItems {
+			return fmt.Sprintf("%q has %d items, more than %d", cut(name, 64), len(list), maxItems)
+		}
 	}
 	err := schema.check(a.value)
 	if err == nil {
@@ -153,7 +161,7 @@ func (a arguments) check(schema *checker, known []string) string {
 	}
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
-		return "the arguments cannot be checked against the tool's schema: simplify them"
+		return "the arguments cannot be checked in time against the tool's schema: send less text or fewer values"
 	}
 	return strings.Join(problemsFromValidation(invalid, a.value, known), "; ")
 }
@@ -172,6 +180,7 @@ func problemsFromValidation(err *jsonschema.ValidationError, instance any, known
 		}
 	}
 	walk(err)
+	leaves = withoutConsequences(leaves)
 	sort.SliceStable(leaves, func(i, j int) bool {
 		if leaves[i].InstanceLocation != leaves[j].InstanceLocation {
 			return leaves[i].InstanceLocation < leaves[j].InstanceLocation
@@ -193,6 +202,33 @@ func problemsFromValidation(err *jsonschema.ValidationError, instance any, known
 		out = append(out, text)
 	}
 	return out
+}
+
+// withoutConsequences leaves out what else is wrong with a value of the wrong
+// type.
+func withoutConsequences(leaves []*jsonschema.ValidationError) []*jsonschema.ValidationError {
+	type place struct{ instance, schema string }
+	wrong := map[place]bool{}
+	for _, l := range leaves {
+		if part, ok := strings.CutSuffix(l.KeywordLocation, "/type"); ok {
+			wrong[place{l.InstanceLocation, part}] = true
+		}
+	}
+	if len(wrong) == 0 {
+		return leaves
+	}
+	return slices.DeleteFunc(leaves, func(l *jsonschema.ValidationError) bool {
+		if strings.HasSuffix(l.KeywordLocation, "/type") {
+			return false
+		}
+		for part := l.KeywordLocation; part != ""; {
+			part = part[:max(strings.LastIndexByte(part, '/'), 0)]
+			if wrong[place{l.InstanceLocation, part}] {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // problemFromLeaf words one violation.
@@ -323,18 +359,19 @@ func fieldOrWhole(field string) string {
 
 // quoteValue shows a bad value in at most 60 characters.
 func quoteValue(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return "a value"
-	}
-	s := string(raw)
-	switch v.(type) {
+	switch t := v.(type) {
 	case map[string]any:
 		return "an object"
 	case []any:
 		return "an array"
+	case string:
+		v = cut(t, 100) // what is longer is cut again below
 	}
-	return cut(s, 60)
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "a value"
+	}
+	return cut(string(raw), 60)
 }
 
 // jsonKind names the kind of a JSON text by its first byte.

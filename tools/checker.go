@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp/syntax"
 	"sync"
 	"time"
 
@@ -16,8 +17,9 @@ import (
 // references is enough to make a check endless, and each step may keep what it
 // found wrong.
 const (
-	maxCheckTime  = 2 * time.Second
+	maxCheckTime  = time.Second
 	maxCheckSteps = 100_000
+	maxCheckBytes = 64 << 20
 )
 
 // errEndlessCheck is a check that took more than that.
@@ -28,14 +30,20 @@ type checker struct {
 	schema *jsonschema.Schema
 	// own says that the schema is the gateway's: nobody need wait for another.
 	own bool
-	// patience and steps bound one check.
+	// names is the size of the patterns that the names of one object are
+	// matched with at most.
+	names int
+	// patience, steps and bytes bound one check.
 	patience time.Duration
 	steps    int
+	bytes    int
 
 	mu sync.Mutex // one check at a time, of which the rest is
-	// until and left are when and after how many steps it is given up.
+	// until and left are when and after how many steps it is given up, room is
+	// how much may yet be said about what is wrong.
 	until time.Time
 	left  int
+	room  int
 }
 
 // check validates a decoded value; the error is a *jsonschema.ValidationError,
@@ -44,9 +52,12 @@ func (c *checker) check(v any) (err error) {
 	if c.own {
 		return c.schema.Validate(v)
 	}
+	if c.names > 0 && largestNames(v) > maxNamesMatch/c.names {
+		return errUncheckable
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.until, c.left = time.Now().Add(c.patience), c.steps
+	c.until, c.left, c.room = time.Now().Add(c.patience), c.steps, c.bytes
 	defer func() {
 		if p := recover(); p != nil {
 			if p != errEndlessCheck { //nolint:errorlint // the very value
@@ -58,19 +69,13 @@ func (c *checker) check(v any) (err error) {
 	return c.schema.Validate(v)
 }
 
-// Compile implements jsonschema.ExtCompiler: every part of the schema counts
-// its steps.
-func (c *checker) Compile(jsonschema.CompilerContext, map[string]any) (jsonschema.ExtSchema, error) {
-	return c, nil
-}
-
-// Validate implements jsonschema.ExtSchema. It is called at the end of each
-// step, and ends the check by a panic, for the validator has no other way out.
-func (c *checker) Validate(jsonschema.ValidationContext, any) error {
-	if c.left--; c.left < 0 || time.Now().After(c.until) {
+// spend counts a step about which so many bytes may have been kept.
+func (c *checker) spend(kept int) {
+	c.left--
+	c.room -= kept
+	if c.left < 0 || c.room < 0 || time.Now().After(c.until) {
 		panic(errEndlessCheck) //nolint:forbidigo // the only way out of the validator; caught above
 	}
-	return nil
 }
 
 // refuseLoad is every compiler's loader: no schema is ever fetched.
@@ -79,20 +84,29 @@ func refuseLoad(url string) (io.ReadCloser, error) {
 }
 
 // compileOwn compiles a schema of the gateway's own.
-func compileOwn(raw json.RawMessage) (*checker, error) { return compile(raw, true) }
+func compileOwn(raw json.RawMessage) (*checker, error) { return compile(raw, &checker{own: true}) }
 
 // compileSchema compiles one self-contained JSON Schema of a stranger's, draft
-// 2020-12 unless it names another.
-func compileSchema(raw json.RawMessage) (*checker, error) { return compile(raw, false) }
+// 2020-12 unless it names another. It must have passed translate.SchemaProblem,
+// which bounds it.
+func compileSchema(raw json.RawMessage) (*checker, error) {
+	doc, err := decodeExact(raw)
+	if err != nil {
+		return nil, errors.New("the schema is not valid JSON")
+	}
+	c := &checker{patience: maxCheckTime, steps: maxCheckSteps, bytes: maxCheckBytes}
+	return compile(json.RawMessage(jsonValue(ownKeywords(doc))), c)
+}
 
-func compile(raw json.RawMessage, own bool) (*checker, error) {
+// compile fills in the schema of check.
+func compile(raw json.RawMessage, check *checker) (*checker, error) {
 	c := jsonschema.NewCompiler()
 	c.LoadURL = refuseLoad
-	check := &checker{own: own, patience: maxCheckTime, steps: maxCheckSteps}
-	if !own {
+	c.Formats["regex"] = isPattern
+	if !check.own {
 		c.RegisterExtension("steps", nil, check)
 	}
-	const name = "schema.json"
+	const name = "a2a:schema"
 	if err := c.AddResource(name, bytes.NewReader(raw)); err != nil {
 		return nil, errors.New("the schema is not valid JSON")
 	}
@@ -102,4 +116,18 @@ func compile(raw json.RawMessage, own bool) (*checker, error) {
 	}
 	check.schema = s
 	return check, nil
+}
+
+// maxPatternBytes is up to what length a text of the format regex is read;
+// reading costs more than its length.
+const maxPatternBytes = 4096
+
+// isPattern is the format regex, without compiling what may be large.
+func isPattern(v any) bool {
+	s, ok := v.(string)
+	if !ok || len(s) > maxPatternBytes {
+		return true
+	}
+	_, err := syntax.Parse(s, syntax.Perl)
+	return err == nil
 }

@@ -201,7 +201,7 @@ func TestEndlessSchemas(t *testing.T) {
 			}
 		}
 		args := arguments{value: map[string]any{"a": true}}
-		wantEqual(t, name, args.check(c, nil), "the arguments cannot be checked against the tool's schema: simplify them")
+		wantEqual(t, name, args.check(c, nil), "the arguments cannot be checked in time against the tool's schema: send less text or fewer values")
 		if (&tool{output: c}).conforms(json.RawMessage(`{"a":true}`)) {
 			t.Errorf("%s: an answer fits", name)
 		}

@@ -26,6 +26,7 @@ const (
 	maxTags       = 50
 	maxExamples   = 20
 	maxProblemsOf = 20
+	maxPatternsOf = 200_000 // translate.PatternSize
 )
 
 // agentInfo is what a card says, sanitised and bounded.
@@ -156,6 +157,19 @@ type offer struct {
 	description string
 	skills      []skillOffer
 	problems    []string
+	// patterns is what the patterns of the schemas come to so far.
+	patterns int
+}
+
+// takePatterns counts the patterns of a schema, and says why there is no room
+// for them.
+func (o *offer) takePatterns(schema json.RawMessage) string {
+	n := translate.SchemaPatternSize(schema)
+	if o.patterns+n > maxPatternsOf {
+		return fmt.Sprintf("the patterns of the agent's schemas come to more than %d steps", maxPatternsOf)
+	}
+	o.patterns += n
+	return ""
 }
 
 // skillOffer is one skill ready to be called.
@@ -194,7 +208,11 @@ func newOffer(a *agent) offer {
 		sk := &a.info.skills[i]
 		so := skillOffer{skill: sk, description: skillDescription(a, sk), input: json.RawMessage(textSchema)}
 		if sk.input != nil {
-			if why := translate.SchemaProblem(sk.input); why != "" {
+			why := translate.SchemaProblem(sk.input)
+			if why == "" {
+				why = o.takePatterns(sk.input)
+			}
+			if why != "" {
 				problem("inputSchema of skill %q is not used: %s", sk.id, why)
 			} else {
 				so.input = sk.input
@@ -212,7 +230,11 @@ func newOffer(a *agent) offer {
 			problem("inputSchema of skill %q may be refused by some clients: %s", sk.id, why)
 		}
 		if sk.output != nil {
-			if why := translate.OutputSchemaProblem(sk.output); why != "" {
+			why := translate.OutputSchemaProblem(sk.output)
+			if why == "" {
+				why = o.takePatterns(sk.output)
+			}
+			if why != "" {
 				problem("outputSchema of skill %q is not used: %s", sk.id, why)
 			} else if fits, err := compileSchema(sk.output); err == nil {
 				so.output, so.fits = sk.output, fits

@@ -12,6 +12,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
+// The bounds of an answer to a form: the items of one field, and how many
+// things that are wrong with it are named.
+const (
+	maxChosen         = 1000
+	maxAnswerProblems = 5
+)
+
 // AnswerFromJSON reads a client's answer to ask (MCP ElicitResult): its
 // action, and for an accepted form its content, which must fit the ask's
 // schema. Members the schema does not name are tolerated. The error says what
@@ -64,14 +71,15 @@ func contentFits(content, schema json.RawMessage) error {
 	if err != nil {
 		return errors.New("the question's own schema cannot be used")
 	}
-	decoder := json.NewDecoder(bytes.NewReader(content))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
+	value, err := decodeNumbers(content)
+	if err != nil {
 		return errors.New("content is not valid JSON")
 	}
 	if p := NumberProblem(value); p != "" {
 		return errors.New("content: " + p)
+	}
+	if p := tooManyChosen(value); p != "" {
+		return errors.New(p)
 	}
 	err = compiled.Validate(value)
 	var invalid *jsonschema.ValidationError
@@ -87,9 +95,25 @@ func contentFits(content, schema json.RawMessage) error {
 		if field != "" {
 			field = "content." + field + ": "
 		}
-		lines = append(lines, field+e.Error)
+		if len(lines) == maxAnswerProblems {
+			lines = append(lines, "and more")
+			break
+		}
+		lines = append(lines, oneLine(field+e.Error, 300))
 	}
 	return errors.New(strings.Join(lines, "; "))
+}
+
+// tooManyChosen says which field of an answer is a longer list than any
+// question can offer; each item would be complained of by itself.
+func tooManyChosen(content any) string {
+	fields, _ := content.(map[string]any)
+	for _, name := range sortedKeys(fields) {
+		if list, ok := fields[name].([]any); ok && len(list) > maxChosen {
+			return "content." + CutRunes(CleanName(name), 64) + " has " + strconv.Itoa(len(list)) + " items, more than " + strconv.Itoa(maxChosen)
+		}
+	}
+	return ""
 }
 
 // withoutClosing drops a top-level additionalProperties: a client that sends

@@ -1,7 +1,10 @@
 package translate
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strconv"
 	"strings"
 )
@@ -50,4 +53,18 @@ func oversized(number string) bool {
 	}
 	exp, err := strconv.Atoi(number[i+1:])
 	return err != nil || exp > maxExponent || exp < -maxExponent
+}
+
+// decodeNumbers decodes one JSON value, numbers as they stand.
+func decodeNumbers(raw json.RawMessage) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON value")
+	}
+	return v, nil
 }

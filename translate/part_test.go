@@ -227,6 +227,19 @@ func TestAnswerFromJSON(t *testing.T) {
 	}
 }
 
+// An answer that is wrong in a million places is told so in a line.
+func TestAnswerWithManyFaults(t *testing.T) {
+	form := Ask{Key: "k", Schema: json.RawMessage(`{"type":"object","properties":{"c":{"type":"array","items":{"type":"string","enum":["a","b"]}}}}`)}
+	_, err := AnswerFromJSON(json.RawMessage(`{"action":"accept","content":{"c":[1`+strings.Repeat(",1", 1<<20)+`]}}`), form)
+	if err == nil || err.Error() != "content.c has 1048577 items, more than 1000" {
+		t.Errorf("%v", err)
+	}
+	_, err = AnswerFromJSON(json.RawMessage(`{"action":"accept","content":{"c":[1`+strings.Repeat(",1", 900)+`]}}`), form)
+	if err == nil || len(err.Error()) > 1000 || !strings.HasSuffix(err.Error(), "; and more") {
+		t.Errorf("%v", err)
+	}
+}
+
 // The package does nothing but compute: no file, socket, clock, log or context.
 func TestPurity(t *testing.T) {
 	files, err := os.ReadDir(".")
@@ -235,7 +248,7 @@ func TestPurity(t *testing.T) {
 	}
 	allowed := map[string]bool{
 		"bytes": true, "crypto/sha256": true, "encoding/base64": true, "encoding/binary": true, "encoding/hex": true, "encoding/json": true,
-		"errors": true, "fmt": true, "io": true, "maps": true, "math/bits": true, "net/url": true, "path": true, "regexp": true, "slices": true,
+		"errors": true, "fmt": true, "io": true, "maps": true, "math/bits": true, "net/url": true, "path": true, "regexp": true, "regexp/syntax": true, "slices": true,
 		"strconv": true, "strings": true, "time": true, "unicode": true, "unicode/utf8": true,
 		"a2agate/a2a": true, "github.com/mark3labs/mcp-go/mcp": true, "github.com/santhosh-tekuri/jsonschema/v5": true,
 	}

@@ -125,12 +125,18 @@ func schemaProblem(raw json.RawMessage) string {
 	if p := boundsProblem(raw); p != "" {
 		return p
 	}
-	var doc any
-	if json.Unmarshal(raw, &doc) != nil {
+	doc, err := decodeNumbers(raw)
+	if err != nil {
 		return "it is not valid JSON"
+	}
+	if p := NumberProblem(doc); p != "" {
+		return p
 	}
 	if p := referenceProblem(doc, ""); p != "" {
 		return p
+	}
+	if patternsSize(doc) > maxPatternSize {
+		return "its patterns come to more than " + strconv.Itoa(maxPatternSize) + " steps"
 	}
 	return compileProblem(raw)
 }
