@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -59,6 +60,9 @@ type Table struct {
 	// updating serialises Update on a handle, busy is what Acquire has given
 	// out. Both are for this process; the store sees to the others.
 	updating, busy keyedLocks
+	// room is held by a Reservation while it changes its place for a task, and
+	// shared by all others that make entries.
+	room sync.RWMutex
 }
 
 // New returns a table. It refuses a TTL that is not positive: a handle that is
@@ -136,7 +140,7 @@ func (t *Table) share(ctx context.Context, e Entry) (Entry, error) {
 	for range swapTries {
 		now := time.Now().UTC()
 		e.Handle, e.Created, e.Expires = mint(e.Kind), now, t.expiry(e.Running, now)
-		stored, created, err := t.store.Create(ctx, e.key(), e)
+		stored, created, err := t.create(ctx, e.key(), e)
 		if err != nil {
 			return Entry{}, storeFailed(e.Kind, "", err)
 		}
@@ -165,7 +169,7 @@ func (t *Table) State(ctx context.Context, principal, agent string, data json.Ra
 		Handle: mint(KindState), Kind: KindState, Principal: principal, Agent: agent,
 		Created: now, Expires: now.Add(ttl), Data: data,
 	}
-	stored, _, err := t.store.Create(ctx, Key{}, e.clone())
+	stored, _, err := t.create(ctx, Key{}, e.clone())
 	if err != nil {
 		return Entry{}, storeFailed(KindState, "", err)
 	}

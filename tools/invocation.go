@@ -28,6 +28,9 @@ type invocation struct {
 	began time.Time
 	// agent is the one that the call went to, nil before it is known.
 	agent *agent
+	// room is kept for the handle of the task that the call begins; nil for
+	// calls that can do without.
+	room *handles.Reservation
 }
 
 // Call answers one tools/call. It blocks until the agent has answered, the

@@ -119,7 +119,7 @@ func (x *exchange) unanswered(ctx context.Context, watch *a2a.Watch, s a2a.Snaps
 		_, err := table.Peek(tctx, handles.KindTask, handle, principal)
 		return !errors.Is(err, handles.ErrExpired) && !errors.Is(err, handles.ErrUnknown)
 	})
-	entry, err := table.Task(tctx, inv.call.Principal, inv.agent.Alias, x.contextID, latePrefix+rand.Text(), true)
+	entry, err := inv.taskHandle(tctx, x.contextID, latePrefix+rand.Text(), true)
 	if err != nil {
 		watch.Close()
 		return x.answer(ctx, s, "no handle could be given out: "+noteFrom(err))

@@ -52,17 +52,30 @@ func (inv *invocation) mint(ctx context.Context, o *translate.Options, s a2a.Sna
 	case s.Lost:
 		running = false
 	}
-	conv, err := table.Context(ctx, inv.call.Principal, inv.agent.Alias, contextID)
+	task, err := inv.taskHandle(ctx, contextID, taskID, running)
 	if err == nil {
+		o.Handles.Task = task.Handle
+		var conv handles.Entry
+		conv, err = table.Context(ctx, inv.call.Principal, inv.agent.Alias, contextID)
 		o.Context = conv.Handle
-		task, err = table.Task(ctx, inv.call.Principal, inv.agent.Alias, contextID, taskID, running)
 	}
-	if err != nil {
+	switch {
+	case err != nil && o.Handles.Task != "":
+		o.Notes = append(o.Notes, "no contextHandle could be given out: "+noteFrom(err))
+	case err != nil:
 		o.Notes = append(o.Notes, "no handle could be given out: "+noteFrom(err))
 		return handles.Entry{}
 	}
-	o.Handles.Task = task.Handle
 	return task
+}
+
+// taskHandle is the handle of the agent's task, in the room that is kept for
+// it where there is no other.
+func (inv *invocation) taskHandle(ctx context.Context, contextID, taskID string, running bool) (handles.Entry, error) {
+	if inv.room != nil {
+		return inv.room.Task(ctx, contextID, taskID, running)
+	}
+	return inv.st.opts.Handles.Task(ctx, inv.call.Principal, inv.agent.Alias, contextID, taskID, running)
 }
 
 // noteFrom words an error of the handle table without its cause.

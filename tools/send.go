@@ -201,12 +201,39 @@ func (inv *invocation) budget() time.Duration {
 // run is the loop over questions: each round sends one message.
 func (x *exchange) run(ctx context.Context) translate.Outcome {
 	defer x.letGo()
+	defer x.unreserve(ctx)
 	for began := x.inv.began; ; began = time.Now() {
 		out, again := x.round(ctx, began)
 		if !again {
 			return out
 		}
 	}
+}
+
+// reserve makes sure of a handle before a message is sent whose answer could
+// not be collected without one.
+func (x *exchange) reserve(ctx context.Context) error {
+	inv := x.inv
+	asTask := x.policy == TasksRequired && inv.call.Client.Tasks && inv.st.opts.Tasks != nil
+	if x.blocking && !asTask || x.task.Handle != "" || inv.room != nil {
+		return nil
+	}
+	room, err := inv.st.opts.Handles.Reserve(ctx, inv.call.Principal, inv.agent.Alias)
+	if errors.Is(err, handles.ErrFull) {
+		return fault("nothing was sent, for its result could not be collected: " + err.Error())
+	}
+	inv.room = room
+	return err
+}
+
+func (x *exchange) unreserve(ctx context.Context) {
+	if x.inv.room == nil {
+		return
+	}
+	tctx, cancel := tidy(ctx)
+	defer cancel()
+	x.inv.room.Release(tctx)
+	x.inv.room = nil
 }
 
 func (x *exchange) letGo() {
@@ -237,6 +264,9 @@ func (x *exchange) busy() translate.Outcome {
 func (x *exchange) round(ctx context.Context, began time.Time) (out translate.Outcome, again bool) {
 	if !x.take() {
 		return x.busy(), false
+	}
+	if err := x.reserve(ctx); err != nil {
+		return x.inv.trouble(err), false
 	}
 	watch, err := x.inv.agent.Follow.Send(ctx, x.request())
 	if err != nil {
@@ -330,7 +360,7 @@ func (x *exchange) becomeTask(ctx context.Context, watch *a2a.Watch, snap a2a.Sn
 	tctx, cancel := tidy(ctx)
 	defer cancel()
 	inv := x.inv
-	entry, err := inv.st.opts.Handles.Task(tctx, inv.call.Principal, inv.agent.Alias, x.contextOf(snap), snap.Task.ID, true)
+	entry, err := inv.taskHandle(tctx, x.contextOf(snap), snap.Task.ID, true)
 	if err != nil {
 		defer watch.Close()
 		watch.Keep(inv.st.opts.HandleTTL)

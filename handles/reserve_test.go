@@ -1,0 +1,103 @@
+package handles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+func reserving(t *testing.T, limit int) *Table {
+	t.Helper()
+	table, err := New(Options{TTL: time.Minute, Max: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = table.Close() })
+	return table
+}
+
+// The room that was reserved is there when all else is taken, for one task.
+func TestReservedRoom(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	table := reserving(t, 2)
+	room, err := table.Reserve(ctx, "ann", "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table.Task(ctx, "ann", "demo", "c", "t0", true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table.Reserve(ctx, "ann", "demo"); !errors.Is(err, ErrFull) {
+		t.Errorf("a second reservation: %v", err)
+	}
+	e, err := room.Task(ctx, "c", "t1", true)
+	if err != nil || e.TaskID != "t1" || e.Principal != "ann" || e.Agent != "demo" {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if again, err := table.Task(ctx, "ann", "demo", "c", "t1", true); err != nil || again.Handle != e.Handle {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if _, err := room.Task(ctx, "c", "t2", true); !errors.Is(err, ErrFull) {
+		t.Errorf("a second task in the room of one: %v", err)
+	}
+	room.Release(ctx)
+	if _, err := table.Lookup(ctx, KindTask, e.Handle, "ann"); err != nil {
+		t.Errorf("after the release: %v", err)
+	}
+}
+
+func TestReleasedRoom(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	table := reserving(t, 1)
+	for range 3 {
+		room, err := table.Reserve(ctx, "ann", "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		room.Release(ctx)
+		room.Release(ctx)
+	}
+	var none *Reservation
+	none.Release(ctx)
+	if n, err := table.store.Len(ctx); n != 0 || err != nil {
+		t.Errorf("%d entries left, %v", n, err)
+	}
+}
+
+// However many ask for room at once, whoever has it reserved gets a handle.
+func TestReservedRoomAmongMany(t *testing.T) {
+	t.Parallel()
+	const limit = 8
+	ctx := context.Background()
+	table := reserving(t, limit)
+	var wg sync.WaitGroup
+	got := make(chan bool, 200)
+	for i := range 200 {
+		wg.Go(func() {
+			room, err := table.Reserve(ctx, "ann", "demo")
+			if err != nil {
+				return
+			}
+			defer room.Release(ctx)
+			_, err = room.Task(ctx, "", fmt.Sprint("t", i), true)
+			got <- err == nil
+		})
+	}
+	wg.Wait()
+	close(got)
+	n := 0
+	for ok := range got {
+		if !ok {
+			t.Error("reserved, and yet no room")
+		}
+		n++
+	}
+	if n < limit/2 {
+		t.Errorf("%d had a handle", n)
+	}
+}
