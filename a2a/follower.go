@@ -321,7 +321,7 @@ func (f *Follower) Send(ctx context.Context, req SendRequest) (*Watch, error) {
 	src := f.newSource(x, true)
 	x.src = src
 	f.count(FollowerCounts{Watches: 1, Tasks: 1})
-	if !f.start(func() { f.runSend(src, req) }) {
+	if !f.start(func() { f.runSend(src, &req) }) {
 		w.Close()
 		return nil, f.ended("send")
 	}

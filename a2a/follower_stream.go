@@ -75,8 +75,18 @@ func (s *source) attach(st EventStream) bool {
 
 // runSend sends the message and reads what comes of it: by stream where the
 // agent offers one and a place is free, else by a unary send.
-func (f *Follower) runSend(s *source, req SendRequest) {
+func (f *Follower) runSend(s *source, req *SendRequest) {
 	defer s.stop()
+	defer f.freeSlot(s)
+	if st := f.begin(s, req); st != nil {
+		f.read(s, st)
+	}
+}
+
+// begin sends the message and returns the stream of what comes of it, nil where
+// there is nothing to read any more. It is apart from runSend for the sake of
+// the stack that an open stream keeps.
+func (f *Follower) begin(s *source, req *SendRequest) EventStream {
 	var up Upstream
 	err := f.guarded("send", func() (err error) {
 		up, err = f.o.Upstream(s.ctx)
@@ -84,21 +94,20 @@ func (f *Follower) runSend(s *source, req SendRequest) {
 	})
 	if err != nil {
 		s.x.Load().sendFailed(s, f.wrap("send", err))
-		return
+		return nil
 	}
 	if up.Streams() && f.streamsOffered(time.Now()) && f.takeSlot(s) {
-		defer f.freeSlot(s)
 		var st EventStream
 		err := f.guarded("send", func() (err error) {
-			st, err = up.Stream(s.ctx, req)
+			st, err = up.Stream(s.ctx, *req)
 			return err
 		})
 		if err == nil {
 			s.x.Load().opened(s)
-			if s.attach(st) {
-				f.read(s, st)
+			if !s.attach(st) {
+				return nil
 			}
-			return
+			return st
 		}
 		e := f.wrap("send", err)
 		if !refusesStreams(e) {
@@ -106,7 +115,7 @@ func (f *Follower) runSend(s *source, req SendRequest) {
 				f.pauseStreams() // perhaps it means streams: the next message goes without
 			}
 			s.x.Load().sendFailed(s, e)
-			return
+			return nil
 		}
 		f.freeSlot(s)
 		if req.Message.TaskID == "" {
@@ -114,7 +123,8 @@ func (f *Follower) runSend(s *source, req SendRequest) {
 		}
 		s.x.Load().sendNote("the agent refused to stream; the message was sent without")
 	}
-	f.sendUnary(s, up, req)
+	f.sendUnary(s, up, *req)
+	return nil
 }
 
 func (f *Follower) sendUnary(s *source, up Upstream, req SendRequest) {

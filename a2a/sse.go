@@ -11,8 +11,12 @@ import (
 // errEventTooLarge is an event over Limits.EventBytes.
 var errEventTooLarge = errors.New("event over the limit")
 
-// streamChunk is how much of a stream is read from the network at once.
-const streamChunk = 4 << 10
+// streamChunk is how much of a stream is read from the network at once, once a
+// read has filled firstChunk: most streams are waited for, not read.
+const (
+	firstChunk  = 512
+	streamChunk = 4 << 10
+)
 
 // guard stands between a response body and sse.EventStreamReader, which frames
 // the events, and spares it what it cannot bear. It reads the whole dialect of
@@ -32,6 +36,7 @@ type guard struct {
 	event   []byte // complete lines of the event being read
 	ready   []byte // what of an event Read has still to hand over
 	skipLF  bool   // the last byte was a CR: a LF would belong to it
+	filled  bool   // the last read filled the first chunk
 	begun   bool   // a line has been read, so no byte order mark can come
 	err     error  // why no more can be read; set once
 }
@@ -65,11 +70,14 @@ func (g *guard) Read(p []byte) (int, error) {
 // fill reads the next chunk. Only a clean end completes a last event that
 // lacks its blank line; after any other error it is half an event.
 func (g *guard) fill() {
-	if g.chunk == nil {
+	switch {
+	case g.chunk == nil:
+		g.chunk = make([]byte, firstChunk)
+	case g.filled:
 		g.chunk = make([]byte, streamChunk)
 	}
 	n, err := g.src.Read(g.chunk)
-	g.pending = g.chunk[:n]
+	g.pending, g.filled = g.chunk[:n], n == firstChunk && len(g.chunk) == firstChunk
 	if err == nil {
 		return
 	}

@@ -150,6 +150,9 @@ func (x *exchange) waiterGoes(now time.Time) {
 	x.waiters--
 	x.asked = now
 	x.hotUntil = latest(x.hotUntil, now.Add(linger))
+	if x.waiters == 0 && !x.idleSeen && x.streams() {
+		x.replan(now) // its stream may be one too many by then
+	}
 }
 
 // OnChange sets fn to be called after every change of what the watch shows,

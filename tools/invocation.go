@@ -56,14 +56,25 @@ func (s *Service) Call(ctx context.Context, call Call, sink Sink) translate.Outc
 }
 
 func (inv *invocation) run(ctx context.Context) translate.Outcome {
+	if out := inv.prepare(); out != nil {
+		return *out
+	}
+	return inv.tool.handle(inv, ctx)
+}
+
+// prepare finds the tool and checks the arguments; it returns the answer of a
+// call that goes no further. It is apart from run for the sake of the stack
+// that a waiting call keeps, and so are other steps before a wait.
+func (inv *invocation) prepare() *translate.Outcome {
+	refuse := func(out translate.Outcome) *translate.Outcome { return &out }
 	t, problem := inv.st.find(inv.call)
 	if problem != "" {
-		return protocolError(translate.CodeInvalidParams, problem, nil)
+		return refuse(protocolError(translate.CodeInvalidParams, problem, nil))
 	}
 	inv.tool = t
 	args, err := argumentsFromRaw(inv.call.Arguments, t.opaque...)
 	if err != nil {
-		return protocolError(translate.CodeInvalidParams, fmt.Sprintf("tool %s: %s", t.shown.Name, err), nil)
+		return refuse(protocolError(translate.CodeInvalidParams, fmt.Sprintf("tool %s: %s", t.shown.Name, err), nil))
 	}
 	if !t.allNulls {
 		args.dropNulls(t.opaque...)
@@ -74,10 +85,10 @@ func (inv *invocation) run(ctx context.Context) translate.Outcome {
 	}
 	if t.schema != nil {
 		if problem := args.check(t.schema, t.known); problem != "" {
-			return inv.fault(problem)
+			return refuse(inv.fault(problem))
 		}
 	}
-	return t.handle(inv, ctx)
+	return nil
 }
 
 // find returns the tool that a call names, if the call may use it.

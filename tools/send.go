@@ -17,25 +17,34 @@ func (inv *invocation) send(ctx context.Context) translate.Outcome {
 	if inv.call.RequestState != nil {
 		return inv.resume(ctx)
 	}
+	x, err := inv.sending(ctx)
+	if err != nil {
+		return inv.trouble(err)
+	}
+	return x.begin(ctx)
+}
+
+// sending is the exchange that the arguments of a2a_send_message ask for.
+func (inv *invocation) sending(ctx context.Context) (*exchange, error) {
 	if problem := inv.namedAgent(); problem != "" {
-		return inv.fault(problem)
+		return nil, fault(problem)
 	}
 	x := inv.newExchange()
 	if err := x.continueFrom(ctx, inv.args.text("contextHandle"), inv.args.text("taskHandle")); err != nil {
-		return inv.trouble(err)
+		return nil, err
 	}
 	if inv.agent == nil {
 		if problem := inv.chooseAgent(); problem != "" {
-			return inv.fault(problem)
+			return nil, fault(problem)
 		}
 	}
 	m, err := messageFromSend(inv.args)
 	if err != nil {
-		return inv.fault(err.Error())
+		return nil, fault(err.Error())
 	}
 	x.message = m
 	x.blocking = inv.args.flag("blocking", true)
-	return x.begin(ctx)
+	return x, nil
 }
 
 // messageFromSend makes the message of a2a_send_message's arguments.
@@ -262,22 +271,41 @@ func (x *exchange) busy() translate.Outcome {
 // round sends one message and waits for what comes of it; again means that
 // the agent's question has been answered and x.message is the answer.
 func (x *exchange) round(ctx context.Context, began time.Time) (out translate.Outcome, again bool) {
+	watch, refused := x.dispatch(ctx)
+	if refused != nil {
+		return *refused, false
+	}
+	snap, end := x.wait(watch, began).run(ctx)
+	x.letGo()
+	return x.conclude(ctx, watch, snap, end)
+}
+
+// dispatch sends the message; the answer is that of a call which could not.
+func (x *exchange) dispatch(ctx context.Context) (*a2a.Watch, *translate.Outcome) {
+	var out translate.Outcome
 	if !x.take() {
-		return x.busy(), false
+		out = x.busy()
+		return nil, &out
 	}
 	if err := x.reserve(ctx); err != nil {
-		return x.inv.trouble(err), false
+		out = x.inv.trouble(err)
+		return nil, &out
 	}
 	watch, err := x.inv.agent.Follow.Send(ctx, x.request())
-	if err != nil {
-		if gone(ctx) {
-			return cancelled(), false
-		}
-		return x.inv.failure(err), false
+	switch {
+	case err == nil:
+		return watch, nil
+	case gone(ctx):
+		out = cancelled()
+	default:
+		out = x.inv.failure(err)
 	}
-	w := x.wait(watch, began)
-	snap, end := w.run(ctx)
-	x.letGo()
+	return nil, &out
+}
+
+// conclude makes of what the wait has brought the answer of the round. It takes
+// the watch over.
+func (x *exchange) conclude(ctx context.Context, watch *a2a.Watch, snap a2a.Snapshot, end ending) (out translate.Outcome, again bool) {
 	if end == endGone || gone(ctx) && !snap.Done {
 		x.gone(watch)
 		return cancelled(), false
