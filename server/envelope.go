@@ -355,7 +355,9 @@ func parseBatch(body []byte, depth, limit int) ([]batchItem, *translate.Error) {
 	s := newScanner(body)
 	s.ws()
 	var items []batchItem
-	s.open('[')
+	if !s.open('[') {
+		return nil, parseError(s.pos)
+	}
 	for n := 0; s.element(n); n++ {
 		var it batchItem
 		if s.peek() == '{' {

@@ -131,6 +131,15 @@ func TestBatchLimits(t *testing.T) {
 	}
 }
 
+// TestBatchIsAnArray: what closes a bracket that nobody opened is no batch.
+func TestBatchIsAnArray(t *testing.T) {
+	for _, body := range []string{`{}]`, `]`, ``, `{}`, `1]`} {
+		if items, err := parseBatch([]byte(body), 0, 64); err == nil || err.Code != translate.CodeParse {
+			t.Errorf("%q: %v %v", body, items, err)
+		}
+	}
+}
+
 // What is accepted is JSON, and nothing that is JSON is called a parse error.
 func FuzzEnvelope(f *testing.F) {
 	files, err := filepath.Glob("testdata/conversations/*.txtar")
