@@ -3,22 +3,27 @@
 # and without a Docker engine. What a check needs and the machine lacks, it
 # skips and says so.
 #
-#   packaging/check.sh        a few seconds to three minutes: one target
-#   packaging/check.sh full   every target; builds goreleaser where it must
+#   packaging/check.sh        a few seconds to three minutes: reads
+#                             .goreleaser.yaml with goreleaser's own parts and
+#                             makes the deb and the rpm of this machine
+#   packaging/check.sh full   goreleaser itself, built where it must be (13
+#                             minutes on two cores), and every target
 #
-# A2AGATE_CHECK_SECONDS is how long the whole may take (170): what would take
-# longer is cut off and counts as skipped.
+# A2AGATE_CHECK_SECONDS is how long the whole may take (170; full: 3600): what
+# would take longer is cut off and counts as skipped. The last line names what
+# was checked and what was skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p .tmp
 full=${1:-}
-limit=${A2AGATE_CHECK_SECONDS:-170}
+limit=170
 [ "$full" = full ] && limit=3600
-failed=0 passed=0 skipped=0
+limit=${A2AGATE_CHECK_SECONDS:-$limit}
+passed=() failed=() skipped=()
 
-ok() { passed=$((passed + 1)); echo "ok   $1"; }
-bad() { failed=$((failed + 1)); echo "FAIL $1"; }
-skip() { skipped=$((skipped + 1)); echo "skip $1: $2"; }
+ok() { passed+=("$1"); echo "ok   $1"; }
+bad() { failed+=("$1"); echo "FAIL $1"; }
+skip() { skipped+=("$1 ($2)"); echo "skip $1: $2"; }
 check() { # NAME COMMAND…: its output is shown when it fails
   local name=$1 out; shift
   if out=$("$@" 2>&1); then ok "$name"; else bad "$name"; printf '%s\n' "$out" | tail -40; fi
@@ -37,9 +42,10 @@ node_tools() { # mcpb and dockerfile-utils, pinned in packaging/package-lock.jso
 }
 
 # The scripts and the program in the packages.
-for script in packaging/*.sh packaging/*/*.sh; do check "sh -n $script" bash -n "$script"; done
+syntax() { for script in packaging/*.sh packaging/*/*.sh; do "$(sed -n '1s/.*[/ ]//p' "$script")" -n "$script" || return; done; }
+check "syntax of the scripts" syntax
 if command -v shellcheck >/dev/null; then check shellcheck shellcheck packaging/*.sh packaging/*/*.sh; else skip shellcheck "not installed"; fi
-if [ ! -x bin/a2agate ]; then make build >/dev/null || bad "make build"; fi
+make -s build >/dev/null || bad "make build"
 
 # systemd: the unit as if the program were installed.
 if command -v systemd-analyze >/dev/null; then
@@ -50,7 +56,7 @@ if command -v systemd-analyze >/dev/null; then
 else
   skip "systemd-analyze" "not installed"
 fi
-if command -v plutil >/dev/null; then check plutil plutil -lint packaging/launchd/*.plist; else skip plutil "not installed; go test reads the file as XML"; fi
+if command -v plutil >/dev/null; then check plutil plutil -lint packaging/launchd/*.plist; else skip plutil "not installed, go test reads the file as XML"; fi
 
 # The Dockerfile and the bundle.
 if node_tools; then
@@ -62,13 +68,35 @@ else
 fi
 if command -v hadolint >/dev/null; then check hadolint hadolint packaging/docker/Dockerfile; else skip hadolint "not installed"; fi
 
-# goreleaser: pinned in packaging/tools.mod. Its first build takes minutes; one
-# that was cut off goes on from the build cache the next time.
-goreleaser=$(command -v goreleaser || echo .tmp/goreleaser)
-if [ ! -x "$goreleaser" ]; then
-  within go build -modfile=packaging/tools.mod -o .tmp/goreleaser github.com/goreleaser/goreleaser/v2 2>.tmp/goreleaser.log
+# What .goreleaser.yaml says, pinned in packaging/tools.mod.
+packages() {
+  local arch
+  arch=$(go env GOHOSTARCH)
+  rm -rf .tmp/packages
+  mkdir -p .tmp/packages
+  bin/a2agate gen completions .tmp/completions || return 1
+  if [ ! -x .tmp/release ] || [ packaging/release.go -nt .tmp/release ] || [ packaging/tools.mod -nt .tmp/release ]; then
+    within go build -modfile=packaging/tools.mod -o .tmp/release packaging/release.go || return
+  fi
+  .tmp/release bin/a2agate "$arch" .tmp/packages
+}
+out=$(packages 2>&1)
+case $? in
+  0) ok ".goreleaser.yaml, deb and rpm of it"
+    if command -v dpkg-deb >/dev/null; then check "what is in the deb" packaging/deb.sh .tmp/packages/*.deb; else skip "what is in the deb" "no dpkg-deb"; fi ;;
+  124) skip "deb and rpm" "not built in $limit s, the next time it goes on from the build cache" ;;
+  *) if grep -qE 'dial tcp|connection refused|no such host|i/o timeout' <<<"$out"; then skip "deb and rpm" "module proxy not reached"; else bad "deb and rpm"; printf '%s\n' "$out" | tail -20; fi ;;
+esac
+
+# goreleaser itself.
+goreleaser=$(command -v goreleaser || true)
+if [ -z "$goreleaser" ] && [ "$full" = full ]; then
+  goreleaser=.tmp/goreleaser
+  [ -x $goreleaser ] || within go build -modfile=packaging/tools.mod -o $goreleaser github.com/goreleaser/goreleaser/v2 2>.tmp/goreleaser.log
 fi
-if [ -x "$goreleaser" ]; then
+if [ -z "$goreleaser" ]; then
+  skip "goreleaser check and snapshot" "not installed, check.sh full builds it"
+elif [ -x "$goreleaser" ]; then
   check "goreleaser check" "$goreleaser" check
   config=.goreleaser.yaml
   if [ "$full" != full ]; then
@@ -78,12 +106,20 @@ if [ -x "$goreleaser" ]; then
   within "$goreleaser" release --snapshot --clean --config $config >.tmp/snapshot.log 2>&1
   case $? in
     0) check "goreleaser snapshot has its files" packaging/snapshot.sh .tmp/dist "$full" ;;
-    124) skip "goreleaser snapshot" "not done in $limit s; the next time it goes on from the build cache" ;;
+    124) skip "goreleaser snapshot" "not done in $limit s, the next time it goes on from the build cache" ;;
     *) bad "goreleaser snapshot"; tail -30 .tmp/snapshot.log ;;
   esac
 else
   skip goreleaser "not built in $limit s ($(tail -1 .tmp/goreleaser.log)); the next time it goes on from the build cache"
 fi
 
-echo "packaging: $passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+list() { # A B…: "A, B"
+  local text
+  printf -v text '%s, ' "$@"
+  echo "${text%, }"
+}
+line="packaging: checked $(list "${passed[@]}")"
+[ ${#skipped[@]} -gt 0 ] && line+=" | skipped $(list "${skipped[@]}")"
+[ ${#failed[@]} -gt 0 ] && line+=" | FAILED $(list "${failed[@]}")"
+echo "$line"
+[ ${#failed[@]} -eq 0 ]
