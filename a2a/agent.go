@@ -164,16 +164,6 @@ func (a *Agent) cardLocked() *Card {
 	return nil
 }
 
-// PublicCard returns the last good card as anyone sees it, or nil.
-func (a *Agent) PublicCard() *Card {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.cached == nil {
-		return nil
-	}
-	return a.cached.card
-}
-
 // Status returns the state at this moment.
 func (a *Agent) Status() AgentStatus {
 	a.mu.Lock()

@@ -94,7 +94,7 @@ func TestAgentBeforeDiscovery(t *testing.T) {
 	if got := a.Status(); got.State != AgentConnecting || got.Since.IsZero() || got.Reason == "" {
 		t.Errorf("status is %+v", got)
 	}
-	if a.Card() != nil || a.PublicCard() != nil || a.Alias() != "echo" {
+	if a.Card() != nil || a.Alias() != "echo" {
 		t.Error("there is a card before anyone asked")
 	}
 }
@@ -203,7 +203,7 @@ func TestExtendedCard(t *testing.T) {
 		rpc(s, `"result":`+extended(s))
 		a := newAgent(t, AgentConfig{URL: s.URL, Authorizer: bearer(t, "k")})
 		card, err := a.FetchCard(t.Context())
-		if err != nil || string(card.Raw) != extended(s) || a.PublicCard().Name != "Public" || len(card.Skills) != 1 {
+		if err != nil || string(card.Raw) != extended(s) || len(card.Skills) != 1 {
 			t.Fatalf("card is %+v: %v", card, err)
 		}
 		if got := a.Status(); got.URL != s.URL+"/inner" || got.CardURL != s.URL+current {

@@ -83,8 +83,6 @@ type Client struct {
 	nextID  atomic.Int64
 	bodies  sync.Pool // *replyBuffer
 	idle    idlePurge
-	// activated are the extensions that the agent last said it uses.
-	activated atomic.Pointer[[]string]
 
 	mu sync.Mutex
 	// current is the route that worked last, with every correction.
@@ -177,15 +175,6 @@ func (c *Client) streamsBroken() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Now().Before(c.brokenUntil)
-}
-
-// ActivatedExtensions returns the extensions that the agent's latest answer
-// said it uses (specification 1.0.1, 3.2.6).
-func (c *Client) ActivatedExtensions() []string {
-	if list := c.activated.Load(); list != nil {
-		return *list
-	}
-	return nil
 }
 
 // Send sends a message and returns the agent's Task or Message

@@ -121,10 +121,6 @@ func (rt *roundTrip) do(handle func(*roundTrip) *Error) *Error {
 		defer stop()
 	}
 	rt.c.idle.learn(resp)
-	if list := resp.Header.Values(rt.extensionHeader()); len(list) > 0 {
-		uris := strings.FieldsFunc(strings.Join(list, ","), func(r rune) bool { return r == ',' || r == ' ' })
-		rt.c.activated.Store(&uris)
-	}
 	if resp.StatusCode/100 != 2 {
 		return rt.refused()
 	}

@@ -38,7 +38,7 @@ type Authorizer = interface {
 // for it without importing this package.
 type Kind = string
 
-// The kinds that FromConfig knows, and KindStatic for fixed headers.
+// The kinds that FromConfig knows.
 const (
 	KindNone   Kind = "none"
 	KindBearer Kind = "bearer"
@@ -47,5 +47,4 @@ const (
 	KindOAuth2 Kind = "oauth2"
 	KindAzCLI  Kind = "az_cli"
 	KindMTLS   Kind = "mtls"
-	KindStatic Kind = "static"
 )

@@ -3,10 +3,8 @@ package credential
 import (
 	"context"
 	"encoding/base64"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -75,46 +73,6 @@ func (*Basic) Refresh(context.Context) bool { return false }
 
 // Kind returns KindBasic.
 func (*Basic) Kind() Kind { return KindBasic }
-
-// Static is a set of fixed headers.
-type Static struct{ header map[string]Secret }
-
-// NewStatic returns a credential that sets each header to its value. Names
-// and values must be valid in HTTP.
-func NewStatic(header map[string]Secret) (*Static, error) {
-	var problems []string
-	for _, name := range slices.Sorted(maps.Keys(header)) {
-		if problem := headerName("header", name); problem != "" {
-			problems = append(problems, problem)
-		}
-		if problem := headerSecret("header "+name, header[name]); problem != "" {
-			problems = append(problems, problem)
-		}
-	}
-	if len(problems) > 0 {
-		return nil, errSpec(KindStatic, problems)
-	}
-	return &Static{header: maps.Clone(header)}, nil
-}
-
-// Authorize sets the headers.
-func (s *Static) Authorize(req *http.Request) error {
-	for name, value := range s.header {
-		req.Header.Set(name, value.Reveal())
-	}
-	return nil
-}
-
-// Redact takes the values out of text.
-func (s *Static) Redact(text string) string {
-	return redact(text, slices.Collect(maps.Values(s.header))...)
-}
-
-// Refresh reports false.
-func (*Static) Refresh(context.Context) bool { return false }
-
-// Kind returns KindStatic.
-func (*Static) Kind() Kind { return KindStatic }
 
 // The places of an API key (A2A 4.5.2, APIKeySecurityScheme.location).
 const (

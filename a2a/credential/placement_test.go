@@ -79,20 +79,6 @@ func TestPlacements(t *testing.T) {
 	}
 }
 
-func TestStatic(t *testing.T) {
-	s, err := NewStatic(map[string]Secret{"X-A": NewSecret("1"), "x-b": NewSecret("2")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	req := request(t, "http://a.test/")
-	if err := s.Authorize(req); err != nil {
-		t.Fatal(err)
-	}
-	if req.Header.Get("X-A") != "1" || req.Header.Get("X-B") != "2" || s.Refresh(t.Context()) {
-		t.Errorf("headers are %v", req.Header)
-	}
-}
-
 func TestWithPlacement(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -181,9 +167,5 @@ func TestSpecErrors(t *testing.T) {
 		if auth, err := FromConfig(Spec{Type: none}); auth != nil || err != nil {
 			t.Errorf("type %q gives %v, %v", none, auth, err)
 		}
-	}
-	if _, err := NewStatic(map[string]Secret{"bad name": NewSecret("v"), "X-B": NewSecret("a\nb")}); err == nil ||
-		!strings.Contains(err.Error(), `"bad name"`) || !strings.Contains(err.Error(), "X-B") {
-		t.Errorf("static headers: %v", err)
 	}
 }
