@@ -226,9 +226,46 @@ func TestServiceFiles(t *testing.T) {
 	if diff := cmp.Diff([]string{"/usr/local/bin/a2agate", "serve", "--config", "/usr/local/etc/a2agate/agents.json"}, words[i+1:i+5]); diff != "" {
 		t.Errorf("ProgramArguments (-want +got):\n%s", diff)
 	}
-	for _, script := range []string{"check.sh", "snapshot.sh", "mcpb/build.sh", "systemd/postinstall.sh", "systemd/preremove.sh"} {
+	for _, script := range []string{"check.sh", "deb.sh", "snapshot.sh", "mcpb/build.sh", "systemd/postinstall.sh", "systemd/preremove.sh"} {
 		if info, err := os.Stat(filepath.Join(packagingDir, script)); err != nil || info.Mode()&0o100 == 0 {
 			t.Errorf("%s cannot be run: %v", script, err)
+		}
+	}
+}
+
+// TestPublishersNames: each name that the publisher is to set stands in just
+// the files that packaging/README.md lists, so that none is forgotten.
+func TestPublishersNames(t *testing.T) {
+	t.Parallel()
+	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|`]+ \\| (`.*`) \\|$").FindAllStringSubmatch(mustRead(t, filepath.Join(packagingDir, "README.md")), -1)
+	if len(rows) != 6 {
+		t.Fatalf("%d rows, want 6", len(rows))
+	}
+	texts := map[string]string{}
+	for _, pattern := range []string{".goreleaser.yaml", "docs/*.md", "packaging/*/*.service", "packaging/*/*.plist", "packaging/*/*.json", "packaging/*/*.sh", "packaging/*/Dockerfile", "README.md"} {
+		found, err := filepath.Glob(filepath.Join("../..", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, path := range found {
+			name, _ := filepath.Rel("../..", path)
+			if !strings.Contains(name, "node_modules") {
+				texts[filepath.ToSlash(name)] = mustRead(t, path)
+			}
+		}
+	}
+	for _, row := range rows {
+		listed := strings.Split(strings.Trim(row[2], "`"), "`, `")
+		var got []string
+		for name, text := range texts {
+			if strings.Contains(text, row[1]) {
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(listed)
+		if diff := cmp.Diff(listed, got); diff != "" {
+			t.Errorf("%s (-listed +found):\n%s", row[1], diff)
 		}
 	}
 }
