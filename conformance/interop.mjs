@@ -4,8 +4,8 @@
 // on each of four bindings, the latter two also without streams. Clients:
 // @modelcontextprotocol/client (2026-07-28), with ext-tasks for the tasks
 // extension, @modelcontextprotocol/sdk 1.x (2025-11-25), mcp-go's client, the
-// inspector's --cli on both eras. Each takes the same turns with each agent
-// (clients/steps.mjs). What the gateway sends to the agents is recorded on the
+// inspector's --cli on both eras (inspector.mjs). The others take the same turns
+// with each agent (clients/steps.mjs). What the gateway sends to the agents is recorded on the
 // way and read strictly by gopeers/strict.
 //
 // It prints one line a client and a closing line, and writes
@@ -13,7 +13,8 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gateway, here, peer, results, run, start, stopAll } from './lib.mjs';
+import { inspect, inspected } from './inspector.mjs';
+import { gateway, peer, results, run, start, stopAll } from './lib.mjs';
 import { recorder } from './record.mjs';
 
 const node = process.execPath;
@@ -50,27 +51,6 @@ async function client(label, command, args, aliases) {
     assert.equal(code, 0, out.trim().slice(-3000));
     return `${report.calls} calls, ${aliases.length} agents`;
   });
-}
-
-async function inspector(url, era, args) {
-  const { code, out } = await run(node, [
-    join(here, 'node_modules/.bin/mcp-inspector'), '--cli', url, '--transport', 'http', '--protocol-era', era, ...args,
-  ], { within: 60_000 });
-  assert.ok(code === 0 || code === 5, `exit ${code}: ${out.slice(-2000)}`);
-  return out;
-}
-
-async function inspect(url, era, agent) {
-  const tool = (name, ...args) => inspector(url, era, ['--method', 'tools/call', '--tool-name', name, ...args.flatMap((a) => ['--tool-arg', a])]);
-  const list = await inspector(url, era, ['--method', 'tools/list']);
-  for (const name of ['a2a_discover', 'a2a_send_message', 'a2a_get_task', 'a2a_cancel_task']) assert.ok(list.includes(name), list);
-  assert.match(await tool('a2a_discover', `agent=${agent}`), /skills/);
-  assert.match(await tool('a2a_send_message', `agent=${agent}`, 'text=echo hello there'), /hello there/);
-  const slow = await tool('a2a_send_message', `agent=${agent}`, 'text=slow 30', 'blocking=false');
-  const [handle] = /tk_[a-z0-9]{26}/.exec(slow) ?? [];
-  assert.ok(handle, slow);
-  assert.match(await tool('a2a_get_task', `taskHandle=${handle}`), /working/);
-  assert.match(await tool('a2a_cancel_task', `taskHandle=${handle}`), /cancelled/);
 }
 
 // startAgents returns alias → URL.
@@ -115,9 +95,11 @@ try {
     await client(`stdio, ${era}`, node, ['clients/stdio.mjs', era, gateway, join(results, 'gateway-interop.json')], aliases.filter((a) => a.startsWith('fixture')));
   }
   await client('ext-tasks, 2026-07-28', node, ['clients/tasks.mjs', recorded], aliases.filter((a) => a.startsWith('fixture')));
+  const agent = aliases.find((a) => a.startsWith('fixture'));
+  const { agents: looked, ...settings } = inspected({ [agent]: { url: agents[names[aliases.indexOf(agent)]] } }, agent);
+  const inspectedURL = await startGateway('gateway-inspected', looked, settings);
   for (const era of ['modern', 'legacy']) {
-    const agent = aliases.find((a) => a.startsWith('fixture'));
-    await check(`inspector --cli, ${era}`, () => inspect(direct, era, agent));
+    await check(`inspector --cli, ${era}`, () => inspect(inspectedURL, era, agent));
     columns.push({ label: `inspector --cli, ${era}`, agents: { [agent]: !failures.includes(`inspector --cli, ${era}`) } });
   }
   await check('@modelcontextprotocol/client hears of a changed file', async () => {

@@ -43,18 +43,21 @@ export async function start(name, command, args, { want = /http:\/\/127\.0\.0\.1
   return { url, child, name };
 }
 
-// run runs a program to its end and returns {code, out}; past its bound it is
-// ended and code is "timeout".
+// run runs a program to its end and returns {code, out, stdout, stderr}, out
+// being both streams as they came; past its bound it is ended and code is
+// "timeout".
 export function run(command, args, { within = 120_000, env = {}, cwd = here } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env }, cwd });
     running.add(child);
-    let out = '';
+    let out = '', stdout = '', stderr = '';
+    child.stdout.setEncoding('utf8');
+    child.stderr.setEncoding('utf8');
     const timer = setTimeout(() => { child.kill('SIGKILL'); out += `\n[ended after ${within} ms]`; }, within);
-    child.stdout.on('data', (c) => { out += c; });
-    child.stderr.on('data', (c) => { out += c; });
+    child.stdout.on('data', (c) => { out += c; stdout += c; });
+    child.stderr.on('data', (c) => { out += c; stderr += c; });
     child.on('error', (err) => { clearTimeout(timer); running.delete(child); reject(err); });
-    child.on('close', (code, signal) => { clearTimeout(timer); running.delete(child); resolve({ code: signal ? 'timeout' : code, out }); });
+    child.on('close', (code, signal) => { clearTimeout(timer); running.delete(child); resolve({ code: signal ? 'timeout' : code, out, stdout, stderr }); });
   });
 }
 
