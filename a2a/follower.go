@@ -28,7 +28,8 @@ type FollowerOptions struct {
 	// for (8): an open stream brings news at once but holds a connection, and
 	// an idle task that is polled ever more rarely costs next to nothing.
 	IdleStreams int
-	// MaxPolls bounds the scheduled GetTask requests in flight at once (32).
+	// MaxPolls bounds the scheduled GetTask requests in flight at once (32), of
+	// which a quarter may be for tasks that nobody waits for.
 	MaxPolls int
 
 	// PollFirst is the wait before the first poll of a task that a unary send
@@ -187,6 +188,7 @@ type Follower struct {
 	// polls counts scheduled GetTask requests in flight; ready holds the
 	// exchanges that wait for one to end, those with readers first.
 	polls  int
+	cold   int // those among polls for tasks that nobody waits for
 	grants uint
 	ready  [2][]*exchange
 	// sources are the streams that use up MaxStreams.

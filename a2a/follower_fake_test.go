@@ -437,9 +437,9 @@ func checkEmpty(t testing.TB, f *Follower) {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.tasks) != 0 || len(f.due) != 0 || len(f.sources) != 0 || f.polls != 0 {
-		t.Errorf("left in the follower: %d tasks (%v), %d due, %d streams, %d polls",
-			len(f.tasks), slices.Collect(maps.Keys(f.tasks)), len(f.due), len(f.sources), f.polls)
+	if len(f.tasks) != 0 || len(f.due) != 0 || len(f.sources) != 0 || f.polls != 0 || f.cold != 0 || f.content != 0 || len(f.heavy) != 0 {
+		t.Errorf("left in the follower: %d tasks (%v), %d due, %d streams, %d polls (%d cold), %d bytes of %d",
+			len(f.tasks), slices.Collect(maps.Keys(f.tasks)), len(f.due), len(f.sources), f.polls, f.cold, f.content, len(f.heavy))
 	}
 }
 

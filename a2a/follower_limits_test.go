@@ -29,9 +29,13 @@ func TestPollsInFlightAreBounded(t *testing.T) {
 			return taskNews(id, StateWorking, "").Task, nil
 		}
 		var all []*Watch
+		var readers sync.WaitGroup
 		for i := range 40 {
-			all = append(all, joinTask(t, f, fmt.Sprint("t", i)))
+			w := joinTask(t, f, fmt.Sprint("t", i))
+			all = append(all, w)
+			readers.Go(func() { _, _ = w.Next(t.Context(), 0) })
 		}
+		readers.Wait()
 		time.Sleep(25 * time.Second)
 		mu.Lock()
 		if most > 4 {
@@ -42,6 +46,42 @@ func TestPollsInFlightAreBounded(t *testing.T) {
 			if !inState(StateWorking)(w.Now()) {
 				t.Errorf("task %d was not polled within 25 s", i)
 			}
+			w.Close()
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// Tasks that nobody waits for take a quarter of the polls, and leave the rest to
+// whoever comes to wait.
+func TestIdlePollsAreFewer(t *testing.T) {
+	following(t, false, func(o *FollowerOptions) { o.MaxPolls = 8 }, func(t *testing.T, a *agentFake, f *Follower) {
+		var mu sync.Mutex
+		busy, most := 0, 0
+		a.onGet = func(id string) (*Task, error) {
+			mu.Lock()
+			busy++
+			most = max(most, busy)
+			mu.Unlock()
+			time.Sleep(10 * time.Second)
+			mu.Lock()
+			busy--
+			mu.Unlock()
+			return taskNews(id, StateWorking, "").Task, nil
+		}
+		var all []*Watch
+		for i := range 20 {
+			all = append(all, joinTask(t, f, fmt.Sprint("t", i)))
+		}
+		time.Sleep(time.Minute)
+		mu.Lock()
+		if most != 2 {
+			t.Errorf("%d polls at once for tasks that nobody waits for, want 2", most)
+		}
+		mu.Unlock()
+		hot := joinTask(t, f, "hot")
+		waitFor(t, hot, 11*time.Second, "the task", inState(StateWorking))
+		for _, w := range append(all, hot) {
 			w.Close()
 		}
 		time.Sleep(time.Minute)

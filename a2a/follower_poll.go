@@ -65,7 +65,7 @@ func (x *exchange) runPoll(fl *flight, id string, epoch uint64, counted bool) {
 	}
 	x.polled(fl, epoch, t, f.outcome(ctx, "get", err))
 	if counted {
-		f.pollDone()
+		f.pollDone(x)
 	}
 }
 

@@ -264,8 +264,8 @@ func (f *Follower) takePoll(x *exchange, hot bool) bool {
 	case x.entry.granted:
 		x.entry.granted = false
 		return true
-	case f.polls < f.o.MaxPolls:
-		f.polls++
+	case f.polls < f.o.MaxPolls && (hot || f.cold < f.maxCold()):
+		f.take(x, !hot)
 		return true
 	case !x.entry.queued:
 		x.entry.queued = true
@@ -278,12 +278,33 @@ func (f *Follower) takePoll(x *exchange, hot bool) bool {
 	return false
 }
 
-// pollDone frees a place for polls and serves those in line.
-func (f *Follower) pollDone() {
-	f.mu.Lock()
+// maxCold bounds the polls at once for tasks that nobody waits for: each may
+// cost a connection, which stays for a while.
+func (f *Follower) maxCold() int { return max(1, f.o.MaxPolls/4) }
+
+// take counts a place for polls as x's; mu is held.
+func (f *Follower) take(x *exchange, cold bool) {
+	f.polls++
+	if x.entry.cold = cold; cold {
+		f.cold++
+	}
+}
+
+// giveBack takes it back; mu is held.
+func (f *Follower) giveBack(x *exchange) {
 	f.polls--
+	if x.entry.cold {
+		x.entry.cold = false
+		f.cold--
+	}
+}
+
+// pollDone frees x's place for polls and serves those in line.
+func (f *Follower) pollDone(x *exchange) {
+	f.mu.Lock()
+	f.giveBack(x)
 	f.mu.Unlock()
-	for x := f.nextInLine(nil); x != nil; x = f.nextInLine(x) {
+	for x = f.nextInLine(nil); x != nil; x = f.nextInLine(x) {
 		x.step()
 	}
 }
@@ -300,7 +321,7 @@ func (f *Follower) nextInLine(served *exchange) *exchange {
 	defer f.mu.Unlock()
 	if served != nil && served.entry.granted {
 		served.entry.granted = false
-		f.polls--
+		f.giveBack(served)
 	}
 	if f.polls >= f.o.MaxPolls {
 		return nil
@@ -311,7 +332,7 @@ func (f *Follower) nextInLine(served *exchange) *exchange {
 			i = len(f.ready) - 1 - i
 		}
 		q := f.ready[i]
-		if len(q) == 0 {
+		if len(q) == 0 || i == 1 && f.cold >= f.maxCold() {
 			continue
 		}
 		x := q[0]
@@ -320,7 +341,7 @@ func (f *Follower) nextInLine(served *exchange) *exchange {
 			f.ready[i] = nil
 		}
 		x.entry.queued, x.entry.granted = false, true
-		f.polls++
+		f.take(x, i == 1)
 		return x
 	}
 	return nil
@@ -340,6 +361,7 @@ type dueEntry struct {
 	queued bool // in Follower.ready
 	// granted says that a place for a poll is counted for it already.
 	granted bool
+	cold    bool // that place counts among Follower.cold
 	// weight is the bytes of content held, as counted in Follower.content.
 	weight int64
 }
