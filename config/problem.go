@@ -144,7 +144,7 @@ func didYouMean(word string, known []string) string {
 		return "did you mean " + quote(near) + "?"
 	}
 	const most = 12
-	sorted := slices.Sorted(slices.Values(known))
+	sorted := slices.Compact(slices.Sorted(slices.Values(known))) // a key that stands twice is another problem
 	if len(sorted) > most {
 		return "known are " + strings.Join(sorted[:most], ", ") + ", …"
 	}
