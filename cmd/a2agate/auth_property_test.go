@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -350,8 +351,8 @@ func TestAgentToolsKeepContextsApart(t *testing.T) {
 	}
 }
 
-// TestSessionsBelongToTheirPrincipal: with ann's session id another can
-// neither cancel her call nor answer her question.
+// TestSessionsBelongToTheirPrincipal: with ann's session id another cannot
+// cancel her call.
 func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 	t.Parallel()
 	w := newAuthWorld(t)
@@ -383,6 +384,73 @@ func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 	release()
 	if body := <-answer; !strings.Contains(body, "let go") {
 		t.Errorf("ann's call ended with %s", body)
+	}
+}
+
+// TestQuestionsAreAnsweredByWhoIsAsked: a question in mid-call is answered by
+// the caller's own session only, whoever else knows its id and the session's.
+func TestQuestionsAreAnsweredByWhoIsAsked(t *testing.T) {
+	t.Parallel()
+	w := newAuthWorld(t)
+	session := w.initialize(t, "ann-token")
+	others := w.initialize(t, "bob-token")
+	post := func(token, session, body string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25",
+			"Mcp-Session-Id": session, "Authorization": "Bearer " + token,
+		} {
+			req.Header.Set(name, v)
+		}
+		resp, err := w.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	call := post("ann-token", session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a2a_send_message","arguments":{"agent":"billing","text":"ask the colour"}}}`)
+	defer call.Body.Close()
+	stream := bufio.NewScanner(call.Body)
+	stream.Buffer(nil, 1<<20)
+	next := func() (m struct {
+		ID     json.RawMessage
+		Method string
+		Result json.RawMessage
+	}) {
+		t.Helper()
+		for stream.Scan() {
+			if data, ok := strings.CutPrefix(stream.Text(), "data: "); ok && json.Unmarshal([]byte(data), &m) == nil {
+				return m
+			}
+		}
+		t.Fatalf("the stream is at its end: %v", stream.Err())
+		return m
+	}
+	asked := next()
+	if asked.Method != "elicitation/create" {
+		t.Fatalf("%+v", asked)
+	}
+	says := func(token, session, colour string) {
+		t.Helper()
+		resp := post(token, session, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"answer":%q}}}`, asked.ID, colour))
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusAccepted {
+			t.Errorf("%s: %s", token, resp.Status)
+		}
+	}
+	for _, token := range []string{"bob-token", "carl-token", "dora-token"} {
+		for _, id := range []string{session, others, ""} {
+			says(token, id, "stolen")
+		}
+	}
+	says("ann-token", others, "stolen")
+	says("ann-token", session, "green")
+	if m := next(); !strings.Contains(string(m.Result), "green") || strings.Contains(string(m.Result), "stolen") {
+		t.Errorf("the call ended with %s", m.Result)
 	}
 }
 
