@@ -162,7 +162,7 @@ func TestSkillSchemas(t *testing.T) {
 	} {
 		s := stubs(t, exposing(ExposeSkills), entry(bad, ""))
 		wantEqual(t, name, string(toolNamed(t, s.Catalogue(View{}), "x_s").InputSchema), textSchema)
-		if p := s.Problems(); len(p) != 1 || !strings.HasPrefix(p[0], `agent "x": inputSchema of skill "s" is not used: `) {
+		if p := s.Problems(); len(p) != 1 || p[0].Agent != "x" || !strings.HasPrefix(p[0].Text, `inputSchema of skill "s" is not used: `) {
 			t.Errorf("%s: %q", name, p)
 		}
 	}

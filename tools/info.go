@@ -156,7 +156,7 @@ type offer struct {
 	// description is the agent tool's, as long as may be.
 	description string
 	skills      []skillOffer
-	problems    []string
+	problems    []Problem
 	// patterns is what the patterns of the schemas come to so far.
 	patterns int
 }
@@ -196,7 +196,7 @@ func newOffer(a *agent) offer {
 	o := offer{description: agentDescription(a)}
 	problem := func(format string, args ...any) {
 		if len(o.problems) < maxProblemsOf {
-			o.problems = append(o.problems, fmt.Sprintf("agent %q: ", a.Alias)+fmt.Sprintf(format, args...))
+			o.problems = append(o.problems, Problem{a.Alias, fmt.Sprintf(format, args...)})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(a.Skills)) {

@@ -334,10 +334,19 @@ func (st *state) scope(v View) map[string]bool {
 	return both
 }
 
-// Problems lists, in plain words, what of the agents' cards could not be
-// offered as it stands (schemas that are not usable, for instance).
-func (s *Service) Problems() []string {
-	var out []string
+// Problem is something of an agent's card that is not offered as it stands, or
+// that some clients may not take.
+type Problem struct {
+	// Agent is the alias.
+	Agent string
+	// Text says it in plain words; names in it are quoted.
+	Text string
+}
+
+// Problems lists what of the agents' cards could not be offered as it stands
+// (schemas that are not usable, for instance), by agent.
+func (s *Service) Problems() []Problem {
+	var out []Problem
 	for _, a := range s.state.Load().agents {
 		out = append(out, a.offer.problems...)
 	}

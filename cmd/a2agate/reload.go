@@ -130,7 +130,7 @@ func (r *reloader) reload(ctx context.Context) {
 		r.status = reloadStatus{Loaded: time.Now(), Restart: restart}
 	}
 	r.mu.Unlock()
-	r.g.tools.Refresh() // cards may have been accepted
+	r.g.refresh() // cards may have been accepted
 	if unchanged {
 		return
 	}

@@ -81,9 +81,15 @@ func (p *statusPage) status(r *http.Request) web.Status {
 	if scope == nil { // the file is about agents that others must not know of
 		s.Notices = p.notices()
 	}
+	problems := map[string][]string{}
+	for _, problem := range p.g.tools.Problems() {
+		problems[problem.Agent] = append(problems[problem.Agent], problem.Text)
+	}
 	for _, m := range p.g.fleet.list() {
 		if sees(m.alias()) {
-			s.Agents = append(s.Agents, shownOf(m))
+			a := shownOf(m)
+			a.Notes = append(a.Notes, problems[a.Alias]...)
+			s.Agents = append(s.Agents, a)
 		}
 	}
 	if c := p.g.tools.Catalogue(id.View); c != nil {

@@ -47,6 +47,8 @@ type gateway struct {
 	certificate *certificate
 	// public is publicUrl as it is in force.
 	public atomic.Pointer[string]
+	// problems are those of the cards that the operator has been told of.
+	problems problems
 	// follows take a new configuration while the gateway runs.
 	follows []follower
 }
@@ -84,7 +86,7 @@ func newGateway(ctx context.Context, cfg *config.Config, log *slog.Logger, level
 		return nil, err
 	}
 	g.status = newStatusPage(g)
-	g.fleet = &fleet{log: log, observed: g.observed, pins: g.pins, changed: func() { g.tools.Refresh() }}
+	g.fleet = &fleet{log: log, observed: g.observed, pins: g.pins, changed: g.refresh}
 	g.tasks, err = tasksext.New(tasksext.Options{
 		Handles: g.handles, Follow: g.fleet.follow, Title: g.fleet.title, Logger: log,
 		Present: func(ctx context.Context, e handles.Entry, tool string, s a2a.Snapshot) translate.Result {
