@@ -148,16 +148,13 @@ func decodeExact(raw []byte) (any, error) {
 // "" when all is well.
 func (a arguments) check(schema *checker, known []string) string {
 	for _, name := range slices.Sorted(maps.Keys(a.value)) {
-		if p := translate.NumberProblem(a.value[name]); p != "" {
-			return fmt.Sprintf("%q: %s", cut(name, 64), p)
-		}
 		if list, ok := a.value[name].([]any); ok && schema.own && len(list) > maxItems {
 			return fmt.Sprintf("%q has %d items, more than %d", cut(name, 64), len(list), maxItems)
 		}
 	}
-	err := schema.check(a.value)
-	if err == nil {
-		return ""
+	problem, err := translate.CheckNumbers(a.value, schema.check)
+	if problem != "" || err == nil {
+		return problem
 	}
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {

@@ -145,7 +145,11 @@ func (t *tool) fit(r translate.Result, s a2a.Snapshot) translate.Result {
 // conforms reports whether a value keeps the tool's output schema.
 func (t *tool) conforms(raw json.RawMessage) bool {
 	v, err := decodeExact(raw)
-	return err == nil && translate.NumberProblem(v) == "" && t.output.check(v) == nil
+	if err != nil {
+		return false
+	}
+	problem, err := translate.CheckNumbers(v, t.output.check)
+	return problem == "" && err == nil
 }
 
 // envelopeOf finds the envelope in a result's _meta.

@@ -75,13 +75,13 @@ func contentFits(content, schema json.RawMessage) error {
 	if err != nil {
 		return errors.New("content is not valid JSON")
 	}
-	if p := NumberProblem(value); p != "" {
-		return errors.New("content: " + p)
-	}
 	if p := tooManyChosen(value); p != "" {
 		return errors.New(p)
 	}
-	err = compiled.Validate(value)
+	problem, err := CheckNumbers(value, compiled.Validate)
+	if problem != "" {
+		return errors.New("content: " + problem)
+	}
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return err
