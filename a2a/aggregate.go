@@ -16,6 +16,9 @@ const (
 	maxTextJoins = 256
 	maxSpoken    = 128
 	maxNotes     = 32
+	// fewMessages is up to how many messages of the history are looked through
+	// one by one: a map for them would cost more than they do.
+	fewMessages = 8
 )
 
 // Aggregate folds the events of one exchange into a Task
@@ -37,7 +40,7 @@ type Aggregate struct {
 	artifacts []*assembly
 	byID      map[string]int
 	history   []Message
-	said      map[string]bool // ids of the messages in history
+	said      map[string]bool // ids of the messages in history, once they are more than fewMessages
 	// spoken are the latest messages that went to history because another
 	// status replaced them; a snapshot's own history does not drop them.
 	spoken []Message
@@ -249,20 +252,31 @@ func (a *Aggregate) takeHistory(theirs []Message) error {
 
 // record appends a message to the history unless it is there already.
 func (a *Aggregate) record(m Message) error {
-	if m.MessageID != "" {
-		if a.said[m.MessageID] {
-			return nil
-		}
-		if a.said == nil {
-			a.said = make(map[string]bool)
-		}
-		a.said[m.MessageID] = true
+	if m.MessageID != "" && a.recorded(m.MessageID) {
+		return nil
 	}
 	if err := a.charge(messageSize(&m)); err != nil {
 		return err
 	}
 	a.history = append(a.history, m)
+	switch {
+	case a.said != nil:
+		a.said[m.MessageID] = true
+	case len(a.history) > fewMessages:
+		a.said = make(map[string]bool)
+		for i := range a.history {
+			a.said[a.history[i].MessageID] = true
+		}
+	}
 	return nil
+}
+
+// recorded reports whether a message of this id is in the history.
+func (a *Aggregate) recorded(id string) bool {
+	if a.said != nil {
+		return a.said[id]
+	}
+	return slices.ContainsFunc(a.history, func(m Message) bool { return m.MessageID == id })
 }
 
 // setStatus replaces the status. The agent's message of the status before goes

@@ -37,8 +37,8 @@ func TestResultsAreWholeAfterContentWasDropped(t *testing.T) {
 			listener.Close()
 			details = append(details, w.get(w.call(ids[2])))
 			time.Sleep(2 * sweepEvery)
-			if w.present != len(ids) {
-				t.Errorf("%d results were made", w.present)
+			if int(w.present.Load()) != len(ids) {
+				t.Errorf("%d results were made", w.present.Load())
 			}
 			for _, id := range ids[3:] {
 				details = append(details, w.get(w.call(id)))

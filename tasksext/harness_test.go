@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,7 @@ type world struct {
 	follower *a2a.Follower
 	table    *handles.Table
 	svc      *Service
-	present  int // results made
+	present  atomic.Int64 // results made
 
 	client *a2a.Client
 	run    func(func(context.Context) error) // until the world ends
@@ -97,7 +98,7 @@ func (w *world) newService() *Service {
 			return w.follower, true
 		},
 		Present: func(_ context.Context, e handles.Entry, _ string, s a2a.Snapshot) translate.Result {
-			w.present++
+			w.present.Add(1)
 			return translate.ResultFromSnapshot(s, translate.Options{Agent: "demo", Handles: translate.Handles{Task: e.Handle}})
 		},
 	})

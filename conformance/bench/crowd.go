@@ -21,6 +21,9 @@ const (
 	crowdAgents = 50
 	crowdWaits  = 2000
 	crowdTasks  = 10000
+	// crowdPrograms serve the agents: one fixture agent keeps 4,096 tasks, and
+	// a task that it has forgotten is lost and measures nothing.
+	crowdPrograms = 4
 	// quiet is how long the gateway is watched while nothing changes.
 	quiet = 20 * time.Second
 )
@@ -30,11 +33,20 @@ const (
 func crowd(ctx context.Context, s settings, out io.Writer) error {
 	w := &world{}
 	defer func() { w.end() }()
-	var err error
-	if w.agent, err = start(anyURL, s.binary, "agent", "--listen", "127.0.0.1:0"); err != nil {
-		return err
+	var programs []*process
+	defer func() {
+		for _, p := range programs {
+			p.end()
+		}
+	}()
+	for range crowdPrograms {
+		p, err := start(anyURL, s.binary, "agent", "--listen", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		programs = append(programs, p)
 	}
-	if err := w.startCrowdGateway(s); err != nil {
+	if err := w.startCrowdGateway(s, programs); err != nil {
 		return err
 	}
 	if err := w.warm(ctx); err != nil {
@@ -57,7 +69,7 @@ func crowd(ctx context.Context, s settings, out io.Writer) error {
 	return nil
 }
 
-func (w *world) startCrowdGateway(s settings) error {
+func (w *world) startCrowdGateway(s settings, programs []*process) error {
 	var err error
 	if w.dir, err = os.MkdirTemp("", "a2agate-bench-"); err != nil {
 		return err
@@ -69,7 +81,7 @@ func (w *world) startCrowdGateway(s settings) error {
 	w.debugURL = "http://" + debug
 	var agents []string
 	for i := range crowdAgents {
-		agents = append(agents, fmt.Sprintf(`"agent%d":{"url":%q}`, i, w.agent.url))
+		agents = append(agents, fmt.Sprintf(`"agent%d":{"url":%q}`, i, programs[i%len(programs)].url))
 	}
 	file := filepath.Join(w.dir, "agents.json")
 	body := fmt.Sprintf(`{"agents":{%s},"listen":"127.0.0.1:0","debugListen":%q,"wait":{"without":"5m","taskGrace":"0s"}}`, strings.Join(agents, ","), debug)
