@@ -42,6 +42,10 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 bench: build ## gateway against a bare reverse proxy in front of the same agent; BENCHFLAGS=-profile DIR writes profiles
 	$(GO) run ./conformance/bench $(BENCHFLAGS)
 
+.PHONY: overhead
+overhead: ## what metrics add to a small call, side by side in one run
+	$(GO) test ./cmd/a2agate -run '^$$' -bench '^BenchmarkObservation$$' -benchtime 400x
+
 .PHONY: conformance
 conformance: build ## real clients, real agents and the official MCP suite; installs a pinned Node 22 from npm
 	conformance/run.sh

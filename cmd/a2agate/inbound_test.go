@@ -514,10 +514,17 @@ func TestHostAndOriginOnEveryAddress(t *testing.T) {
 			{"127.0.0.1:" + port, "http://evil.example.com", 403}, {"127.0.0.1:" + port, "null", 403},
 			{"127.0.0.1:" + port, "http://127.0.0.1:1", 403}, {"127.0.0.1:" + port, "http://localhost.evil.example.com:" + port, 403},
 		} {
-			for _, path := range []string{"/healthz", "/metrics", "/api/status"} {
-				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://gateway"+path, nil)
+			for _, path := range []string{"/healthz", "/metrics", "/api/status", "/mcp"} {
+				method, body := http.MethodGet, ""
+				if path == "/mcp" {
+					method, body = http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+meta("")+`}}`
+				}
+				req, err := http.NewRequestWithContext(t.Context(), method, "http://gateway"+path, strings.NewReader(body))
 				if err != nil {
 					t.Fatal(err)
+				}
+				if body != "" {
+					req.Header = http.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"}}
 				}
 				req.Host = tt.host
 				if tt.origin != "" {

@@ -136,7 +136,7 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	r.g.observed.metrics.Reload(true)
 	added, changed, removed := config.Changes(before, next)
-	r.log.Info("configuration reloaded", "file", next.Path, "added", added, "changed", changed, "removed", removed)
+	r.log.Info("configuration reloaded", "file", next.Path, "added", added, "changed", changed, "removed", removed, "settings", differing(before, next))
 	for _, alias := range removed {
 		r.g.observed.metrics.Forget(alias)
 	}
@@ -251,6 +251,17 @@ func settings() []setting {
 		{"log.format", func(c *config.Config) any { return c.Log.Format }, restart},
 		{"log.debug", func(c *config.Config) any { return c.Log.Debug }, live},
 	}
+}
+
+// differing names the settings that are not the same in both.
+func differing(a, b *config.Config) []string {
+	keys := []string{}
+	for _, s := range settings() {
+		if !reflect.DeepEqual(s.value(a), s.value(b)) {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
 }
 
 // waiting names the settings of next that differ from what the gateway was

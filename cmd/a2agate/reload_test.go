@@ -454,7 +454,7 @@ func TestReloadNamesWhatWaits(t *testing.T) {
 	g := newGate(t, file(""))
 	g.ready(t)
 	g.edit(t, file(`,"store":{"type":"file","path":"handles.db"},"handleTtl":"1h","toolPrefix":"x_","log":{"level":"warn"}`), "take effect after a restart")
-	g.logged(t, `settings="\[handleTtl store\]"`, 1)
+	g.logged(t, `changed" settings="\[handleTtl store\]"`, 1)
 	if page := g.get(t, "/api/status"); !strings.Contains(page, "take effect after a restart: handleTtl, store") {
 		t.Errorf("the status does not tell: %s", page)
 	}
@@ -513,6 +513,7 @@ func TestReloadOfTheEdge(t *testing.T) {
 	check("before", 421, 421, 403, 403, 200)
 	g.edit(t, file(`,"allowedHosts":["gate.example.com"],"allowedOrigins":["https://app.example.com"],"publicUrl":"https://public.example.com","limits":{"bodyBytes":65536,"callsPerSecond":0.001}`), reloaded)
 	check("after", 200, 200, 200, 200, 413)
+	g.logged(t, `reloaded".* settings="\[publicUrl allowedHosts allowedOrigins limits.bodyBytes limits.callsPerSecond\]"`, 1)
 	if page := g.get(t, "/api/status"); !strings.Contains(page, `"endpoint":"https://public.example.com/mcp"`) || strings.Contains(page, "after a restart") {
 		t.Errorf("%.500s", page)
 	}
