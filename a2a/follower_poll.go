@@ -225,13 +225,22 @@ func (f *Follower) wrap(op string, err error) *Error {
 // guarded runs work on an agent's behalf. A panic becomes a *Error: one
 // agent's odd answer must not end the process.
 func (f *Follower) guarded(op string, work func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			f.o.Logger.Error("panic over an agent's answer", "agent", f.o.Alias, "op", op, "panic", p, "stack", string(debug.Stack()))
-			err = f.error(CauseProtocol, op, "the agent's answer could not be read")
-		}
-	}()
+	defer f.recovered(op, &err)
 	return work()
+}
+
+// next is EventStream.Next, guarded. An open stream waits in it.
+func (f *Follower) next(st EventStream) (ev Event, err error) {
+	defer f.recovered("stream", &err)
+	return st.Next()
+}
+
+// recovered, deferred, ends a panic in *err.
+func (f *Follower) recovered(op string, err *error) {
+	if p := recover(); p != nil {
+		f.o.Logger.Error("panic over an agent's answer", "agent", f.o.Alias, "op", op, "panic", p, "stack", string(debug.Stack()))
+		*err = f.error(CauseProtocol, op, "the agent's answer could not be read")
+	}
 }
 
 // outcome is wrap for a call under a deadline of our own, which is no caller's

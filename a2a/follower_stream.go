@@ -220,11 +220,7 @@ func (f *Follower) pauseBriefly(x *exchange, s *source) {
 // read folds the stream's events until it ends or nobody needs it.
 func (f *Follower) read(s *source, st EventStream) {
 	for {
-		var ev Event
-		err := f.guarded("stream", func() (err error) {
-			ev, err = st.Next()
-			return err
-		})
+		ev, err := f.next(st)
 		if err != nil {
 			s.ended(err)
 			return
@@ -243,10 +239,7 @@ func (f *Follower) drain(s *source, st EventStream) {
 	late := time.AfterFunc(f.o.Grace, s.stop)
 	defer late.Stop()
 	for err := error(nil); err == nil; {
-		err = f.guarded("stream", func() error {
-			_, err := st.Next()
-			return err
-		})
+		_, err = f.next(st)
 	}
 }
 
