@@ -2,10 +2,14 @@ package server
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,6 +106,46 @@ func TestRefusedWhileSending(t *testing.T) {
 		}
 		v.end()
 	})
+}
+
+// Over HTTP/2 too, and the connection goes on: only the stream ends.
+func TestAnnouncedBodyOverHTTP2(t *testing.T) {
+	srv := httptest.NewUnstartedServer(newServer(t, echo, nil).Handler())
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	var dialled atomic.Int32
+	client := srv.Client()
+	client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialled.Add(1)
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	for range 3 {
+		never, stop := io.Pipe()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/mcp", never)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = 1e14
+		req.Header.Set("Content-Type", "application/json")
+		began := time.Now()
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		stop.Close()
+		if resp.ProtoMajor != 2 || resp.StatusCode != http.StatusRequestEntityTooLarge || err != nil || !bytes.Contains(text, []byte("limits.bodyBytes")) {
+			t.Errorf("%s %s: %s, %v", resp.Proto, resp.Status, text, err)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("after %v", took)
+		}
+	}
+	if n := dialled.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
 }
 
 func send(t *testing.T, conn net.Conn, text string) {

@@ -256,7 +256,7 @@ const maxLeft = 256 << 10
 // time to send it and to read the answer, instead of a reset connection. A
 // client that waits for "100 Continue" sends nothing.
 func refuseBody(w http.ResponseWriter, r *http.Request, no *refusal, limits Limits) {
-	if left := r.ContentLength; left >= 0 && left <= maxLeft {
+	if left := r.ContentLength; left >= 0 && left <= maxLeft || r.ProtoMajor != 1 { // a stream of HTTP/2 ends alone
 		refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
 		return
 	}
