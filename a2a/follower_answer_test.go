@@ -98,7 +98,9 @@ func TestSameQuestionAgain(t *testing.T) {
 			first := joinTask(t, f, "t1")
 			defer first.Close()
 			waitFor(t, first, time.Second, "the question", inState(StateInputRequired))
+			listening := make(chan struct{})
 			a.onStream = func(_ SendRequest, st *streamFake) {
+				<-listening
 				st.push(taskNews("t1", StateInputRequired, "which year?"))
 				if ends {
 					st.end(io.EOF)
@@ -108,6 +110,7 @@ func TestSameQuestionAgain(t *testing.T) {
 			w := sendTo(t, f, askTask("t1"))
 			defer w.Close()
 			w.OnChange(func() { changed <- struct{}{} })
+			close(listening)
 			start := time.Now()
 			waitFor(t, w, time.Minute, "the question", inState(StateInputRequired))
 			took := time.Since(start)
