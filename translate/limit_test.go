@@ -11,6 +11,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"a2agate/a2a"
 )
 
@@ -67,6 +69,63 @@ func pages(t testing.TB, task *a2a.Task, id string, offset int, o Options) strin
 			t.Fatalf("next is %d after %d characters from %d", *env.Page.NextOffset, runes(env.Text), offset)
 		}
 		offset = *env.Page.NextOffset
+	}
+}
+
+// What small answers leave of the limit is the large ones'.
+func TestEvenShare(t *testing.T) {
+	for _, c := range []struct {
+		sizes       []int
+		limit, want int
+	}{
+		{[]int{100, 100}, 100, 50},
+		{[]int{10, 100, 100}, 100, 45},
+		{[]int{100, 10, 20, 100}, 100, 35},
+		{[]int{1000, 1}, 100, 99},
+		{[]int{1000}, 100, 100},
+		{[]int{50, 50}, 100, maxInt},
+		{nil, 100, maxInt},
+	} {
+		if got := evenShare(c.sizes, c.limit); got != c.want {
+			t.Errorf("%v within %d: %d, want %d", c.sizes, c.limit, got, c.want)
+		}
+	}
+	small, large := strings.Repeat("s", 1000), strings.Repeat("l", 30_000)
+	for _, c := range ResultFromTask(textTask(large, small, large), Options{Agent: "x", ResultChars: 20_000, Handles: opts.Handles}).Content {
+		if text, ok := c.(mcp.TextContent); ok && strings.HasPrefix(text.Text, "l") && (len(text.Text) < 9000 || len(text.Text) > 9700) {
+			t.Errorf("a large artifact has %d of its 9500 characters", len(text.Text))
+		}
+	}
+}
+
+// Head and tail of one part are one block; what follows from another part of
+// the artifact stays another block, with its own identity.
+func TestCutOverParts(t *testing.T) {
+	blocks := func(parts ...a2a.Part) []string {
+		task := &a2a.Task{Status: a2a.Status{State: a2a.StateCompleted}, Artifacts: []a2a.Artifact{{ArtifactID: "a", Parts: parts}}}
+		var out []string
+		for _, c := range ResultFromTask(task, Options{Agent: "x", ResultChars: 10_000, Handles: opts.Handles}).Content {
+			if text, ok := c.(mcp.TextContent); ok && !strings.HasPrefix(text.Text, "Status:") {
+				out = append(out, regexp.MustCompile(`x{2,}|y{2,}`).ReplaceAllStringFunc(text.Text, func(s string) string { return s[:1] }))
+			}
+		}
+		return out
+	}
+	part := func(letter, file string) a2a.Part {
+		return a2a.Part{Kind: a2a.PartText, Text: strings.Repeat(letter, 20_000), Filename: file}
+	}
+	gap := regexp.MustCompile(`\[… \d+ characters left out\. Call [^\]]*\]`)
+	for _, c := range []struct {
+		parts []a2a.Part
+		want  string
+	}{
+		{[]a2a.Part{part("x", "")}, "x\nGAP\nx"},
+		{[]a2a.Part{part("x", "one"), part("y", "two")}, "x\nGAP|y"},
+		{[]a2a.Part{part("x", ""), part("y", "")}, "x\nGAP\ny"},
+	} {
+		if got := gap.ReplaceAllString(strings.Join(blocks(c.parts...), "|"), "GAP"); got != c.want {
+			t.Errorf("%d parts: %q, want %q", len(c.parts), got, c.want)
+		}
 	}
 }
 
