@@ -101,3 +101,28 @@ func TestReservedRoomAmongMany(t *testing.T) {
 		t.Errorf("%d had a handle", n)
 	}
 }
+
+// A reservation leaves nothing behind in any store, whether it was used or not.
+func TestReservationOnEveryStore(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, tab *Table) {
+		ctx := context.Background()
+		room, err := tab.Reserve(ctx, "ann", "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := tab.store.Len(ctx); n != 1 || err != nil {
+			t.Errorf("%d entries with one reservation, %v", n, err)
+		}
+		e, err := room.Task(ctx, "c", "t1", true)
+		if err != nil || e.TaskID != "t1" {
+			t.Fatalf("%+v, %v", e, err)
+		}
+		room.Release(ctx)
+		if n, err := tab.store.Len(ctx); n != 1 || err != nil {
+			t.Errorf("%d entries with one task, %v", n, err)
+		}
+		if got, err := tab.Lookup(ctx, KindTask, e.Handle, "ann"); err != nil || got.TaskID != "t1" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
