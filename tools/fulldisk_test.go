@@ -91,6 +91,13 @@ func TestFullDisk(t *testing.T) {
 		wantText(t, got.text, "abc")
 		wantEqual(t, "status of a task with a handle", got.str("status"), "completed")
 
+		messages = len(g.demo().Calls("SendStreamingMessage"))
+		got = g.seen(g.call(ToolSend, `{"text":"slow 60 abc","blocking":false}`, elicits))
+		wantEqual(t, "isError of a message that needs a handle", got.IsError, true)
+		wantText(t, got.text, "nothing was sent")
+		wantText(t, got.text, "no space left on device")
+		wantEqual(t, "messages", len(g.demo().Calls("SendStreamingMessage")), messages)
+
 		store.full.Store(false)
 		out := g.call(ToolSend, `{"text":"ask size"}`, func(c *Call) {
 			elicits(c)

@@ -228,8 +228,9 @@ func (x *exchange) reserve(ctx context.Context) error {
 		return nil
 	}
 	room, err := inv.st.opts.Handles.Reserve(ctx, inv.call.Principal, inv.agent.Alias)
-	if errors.Is(err, handles.ErrFull) {
-		return fault("nothing was sent, for its result could not be collected: " + err.Error())
+	var bad *handles.Error
+	if errors.As(err, &bad) {
+		return fault("nothing was sent, for its result could not be collected: " + bad.Error())
 	}
 	inv.room = room
 	return err
