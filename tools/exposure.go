@@ -20,10 +20,17 @@ const (
 	manyAgentTools = 16
 	// listRoom is what a list of generic and agent tools may take, in bytes;
 	// descriptions of agent tools share what is left of it.
-	listRoom = 19000
+	listRoom = 19300
+	// maxEnum bounds the list of aliases in the schema of a2a_send_message, in
+	// bytes.
+	maxEnum = 1500
 	// leastDescription is the room of a description however many there are.
 	leastDescription = 48
 )
+
+// titleChars are the lengths that titles of agent tools are cut to: the first
+// that leaves room for descriptions.
+var titleChars = []int{60, 40, 30, 20}
 
 // nameTools gives every agent tool and skill tool its name and adds it to the
 // tools. Names depend on aliases and skill ids alone, so that they are the
@@ -41,10 +48,10 @@ func (st *state) nameTools() {
 		}
 	}
 	st.names = translate.NamesFromKeys(keys, st.prefix, ToolDiscover, ToolSend, ToolGetTask, ToolCancel, ToolQuery)
-	room := st.descriptionRoom(offered)
+	room, title := st.listShares(offered)
 	for _, a := range st.agents {
 		if a.exposes(ExposeAgents) {
-			t := st.agentTool(a, offered, room)
+			t := st.agentTool(a, offered, room, title)
 			st.tools[t.shown.Name] = t
 		}
 		if !a.exposes(ExposeSkills) {
@@ -69,48 +76,59 @@ func (st *state) prefix(alias string) string {
 	return *p
 }
 
-// descriptionRoom is how long the description of one of n agent tools may be,
-// in bytes.
-func (st *state) descriptionRoom(n int) int {
+// listShares says how long the description, in bytes, and the title, in
+// characters, of one of n agent tools may be.
+func (st *state) listShares(n int) (description, title int) {
 	if n == 0 {
-		return translate.DescriptionBytes
+		return translate.DescriptionBytes, titleChars[0]
 	}
 	left := listRoom
 	for _, t := range st.genericTools(aliasesOf(st.agents)) {
 		left -= len(t.Description) + len(t.InputSchema) + len(t.OutputSchema) + 350
 	}
-	overhead := 0
-	for _, a := range st.agents {
-		if a.exposes(ExposeAgents) {
-			overhead += len(a.Alias) + len(a.title()) + len(agentSchema(n)) + 60
-			if n <= manyAgentTools {
-				overhead += 200
+	for _, title = range titleChars {
+		overhead := 0
+		for _, a := range st.agents {
+			if a.exposes(ExposeAgents) {
+				overhead += min(len(a.Alias), translate.AgentNameLen) + len(translate.CutRunes(a.title(), title)) + len(agentSchema(n)) + 54
+				if n <= manyAgentTools {
+					overhead += 200
+				}
 			}
 		}
+		if description = (left - overhead) / n; description >= leastDescription {
+			break
+		}
 	}
-	return min(max((left-overhead)/n, leastDescription), translate.DescriptionBytes)
+	return min(max(description, leastDescription), translate.DescriptionBytes), title
 }
 
 // agentSchema is the input of an agent tool when there are n of them.
 func agentSchema(n int) json.RawMessage {
 	message := property{"message", `{"type":"string","description":"What to ask or tell the agent."}`}
 	fresh := property{"start_fresh", `{"type":"boolean","description":"true: begin a new conversation instead of going on with the last one."}`}
-	if n > manyAgentTools {
-		message.schema, fresh.schema = `{"type":"string"}`, `{"type":"boolean"}`
+	if n <= manyAgentTools {
+		return objectSchema([]property{message, fresh}, "message")
 	}
-	return objectSchema([]property{message, fresh}, "message")
+	message.schema, fresh.schema = `{"type":"string"}`, `{"type":"boolean"}`
+	lean := objectSchema([]property{message, fresh}, "message")
+	return append(bytes.TrimSuffix(lean, []byte(`,"additionalProperties":false}`)), '}')
 }
 
 // agentTool is the tool that stands for a whole agent.
-func (st *state) agentTool(a *agent, n, room int) *tool {
+func (st *state) agentTool(a *agent, n, room, title int) *tool {
 	shown := Tool{
 		Name:        st.names[translate.Key{Agent: a.Alias}],
 		Description: translate.CutBytes(a.offer.description, room),
 		InputSchema: agentSchema(n),
 		Agent:       a.Alias,
 	}
-	if title := a.title(); n <= manyAgentTools || title != a.Alias {
-		shown.Title = translate.CutRunes(title, 60)
+	if name := a.title(); n <= manyAgentTools || name != a.Alias {
+		shown.Title = translate.CutRunes(name, title)
+	}
+	if n > manyAgentTools {
+		// The title has the name already.
+		shown.Description = translate.CutBytes(a.offer.lean, room)
 	}
 	if n <= manyAgentTools {
 		shown.Annotations = annotations(false, true, false)
@@ -125,12 +143,7 @@ func (st *state) agentTool(a *agent, n, room int) *tool {
 // agentDescription attributes what the agent says of itself: the words are
 // the agent's, not the gateway's.
 func agentDescription(a *agent) string {
-	purpose := fmt.Sprintf("Agent %q", a.title())
-	if p := a.purpose(); p != "" {
-		purpose += ": " + p
-	} else {
-		purpose += ": no description yet; a2a_discover shows its state."
-	}
+	purpose := fmt.Sprintf("Agent %q: ", a.title()) + a.purposeOrNone()
 	var skills []string
 	for i := range a.info.skills {
 		sk := &a.info.skills[i]

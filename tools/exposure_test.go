@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"a2agate/translate"
 )
@@ -180,10 +181,45 @@ func TestFiftyAgentsFitTheList(t *testing.T) {
 		t.Errorf("%d bytes", n)
 	}
 	wantEqual(t, "tools", len(c.Tools), 54)
-	wantText(t, toolNamed(t, c, "agent_07").Description, `Agent "Agent number 7": Knows all`)
+	wantEqual(t, "title", toolNamed(t, c, "agent_07").Title, "Agent number 7")
+	wantText(t, toolNamed(t, c, "agent_07").Description, `Agent: Knows all`)
 	few := stubs(t, func(o *Options) { o.Expose = []Exposure{ExposeGeneric, ExposeAgents} }, fiftyAgents(t)[:3]...)
 	d := toolNamed(t, few.Catalogue(View{}), "agent_01").Description
 	wantText(t, d, "Skills: Skill number 0: Does thing 0 of agent 1")
+}
+
+// Long names leave room for what the agents are for, within the same bound.
+func TestFiftyLongNamesFitTheList(t *testing.T) {
+	for _, c := range []struct {
+		alias, name string
+		title       int // characters
+	}{
+		{"agent-%02d", "Agent %d of the finance department", 30},
+		{"agent_with_a_long_name_in_the_file_%02d", "The %dth agent of the department of finance and administration", 20},
+		{strings.Repeat("Z", 60) + "%02d", strings.Repeat("Ünïcode ", 10) + "%d", 20},
+	} {
+		var entries []AgentEntry
+		for i := range 50 {
+			card := skillCard(fmt.Sprintf(c.name, i), "Answers questions about invoices, orders and deliveries.", "a|A|a", "b|B|b", "c|C|c", "d|D|d", "e|E|e", "f|F|f")
+			if i%5 == 4 {
+				card = "" // down, not read yet
+			}
+			entries = append(entries, stubEntry(t, fmt.Sprintf(c.alias, i), card))
+		}
+		got := stubs(t, exposing(ExposeGeneric, ExposeAgents), entries...).Catalogue(View{})
+		if n := len(listed(got.Tools)); n >= 19_700 { // and what stands around the list
+			t.Errorf("%s: %d bytes", c.alias, n)
+		}
+		for _, tool := range got.Tools {
+			if tool.Agent == "" || tool.Description == "Agent: no description yet; a2a_discover shows…" || strings.HasPrefix(tool.Description, "Agent: no description yet") {
+				continue
+			}
+			wantText(t, tool.Description, "Agent: Answers questions about invoices")
+			if n := utf8.RuneCountInString(tool.Title); n < c.title {
+				t.Errorf("%s: a title of %d characters", tool.Name, n)
+			}
+		}
+	}
 }
 
 // P06: names that every client takes, unique and stable.

@@ -155,8 +155,10 @@ func cleanText(s string, chars int) string {
 type offer struct {
 	// description is the agent tool's, as long as may be.
 	description string
-	skills      []skillOffer
-	problems    []Problem
+	// lean is the same in a list of many.
+	lean     string
+	skills   []skillOffer
+	problems []Problem
 	// patterns is what the patterns of the schemas come to so far.
 	patterns int
 }
@@ -193,7 +195,7 @@ const textSchema = `{"type":"object","properties":{"text":{"type":"string","desc
 // newOffer compiles what the agent declares; a schema that cannot be used is
 // left out and named, the skill stays.
 func newOffer(a *agent) offer {
-	o := offer{description: agentDescription(a)}
+	o := offer{description: agentDescription(a), lean: "Agent: " + a.purposeOrNone()}
 	problem := func(format string, args ...any) {
 		if len(o.problems) < maxProblemsOf {
 			o.problems = append(o.problems, Problem{a.Alias, fmt.Sprintf(format, args...)})
@@ -248,6 +250,14 @@ func newOffer(a *agent) offer {
 // sameOffer reports whether b, a newer look at the agent, offers what a does.
 func (a *agent) sameOffer(b *agent) bool {
 	return a.Agent == b.Agent && a.card == b.card && a.Tasks == b.Tasks && reflect.DeepEqual(a.Skills, b.Skills)
+}
+
+// purposeOrNone is the agent's purpose, or says that none is known.
+func (a *agent) purposeOrNone() string {
+	if p := a.purpose(); p != "" {
+		return p
+	}
+	return "no description yet; a2a_discover shows its state."
 }
 
 // purpose is the agent's description in one breath.

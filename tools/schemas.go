@@ -171,6 +171,10 @@ func (st *state) genericTools(aliases []string) []Tool {
 		// one says it all.
 		others = nil
 	}
+	named := aliases
+	if len(jsonValue(aliases)) > maxEnum {
+		named = nil
+	}
 	discover := Tool{
 		Name:  ToolDiscover,
 		Title: "Discover agents",
@@ -190,7 +194,7 @@ func (st *state) genericTools(aliases []string) []Tool {
 			Description: "Send a message to an A2A agent and wait for its answer. A new conversation starts unless contextHandle or taskHandle is given; " +
 				"each result names its handles. Status input_required means that the agent asks something: answer with the taskHandle. " +
 				"Status working means that it goes on: collect the answer with a2a_get_task. " + life,
-			InputSchema: objectSchema(sendProperties(aliases, h)),
+			InputSchema: objectSchema(sendProperties(named, h)),
 			Annotations: annotations(false, true, false),
 		},
 		{
