@@ -227,6 +227,36 @@ func TestAnswerFromJSON(t *testing.T) {
 	}
 }
 
+// A medium over the limit is linked where a resource can be read, and nowhere else.
+func TestLargeMediumLinks(t *testing.T) {
+	large := []a2a.Part{{Kind: a2a.PartRaw, Base64: strings.Repeat("AAAA", 3000), MediaType: "image/png", Filename: "plot.png"}}
+	task := func(id string) *a2a.Task {
+		return &a2a.Task{Status: a2a.Status{State: a2a.StateCompleted}, Artifacts: []a2a.Artifact{{ArtifactID: id, Parts: large}}}
+	}
+	o := Options{Agent: "x", MediaBytes: 1000, Handles: opts.Handles}
+	noTask := o
+	noTask.Task = ""
+	for name, c := range map[string]struct {
+		r    Result
+		link bool
+	}{
+		"artifact":            {ResultFromTask(task("a"), o), true},
+		"id at the limit":     {ResultFromTask(task(strings.Repeat("a", maxID)), o), true},
+		"id over the limit":   {ResultFromTask(task(strings.Repeat("a", maxID+1)), o), false},
+		"no handle":           {ResultFromTask(task("a"), noTask), false},
+		"message":             {ResultFromMessage(&a2a.Message{Role: a2a.RoleAgent, Parts: large}, o), false},
+		"message of the task": {ResultFromTask(&a2a.Task{Status: a2a.Status{State: a2a.StateCompleted, Message: &a2a.Message{Role: a2a.RoleAgent, Parts: large}}}, o), false},
+	} {
+		raw := string(AppendResult(nil, c.r, Rev20260728, nil))
+		if strings.Contains(raw, "AAAAAAAA") || !strings.Contains(raw, "plot.png (image/png, ") {
+			t.Errorf("%s: %.600s", name, raw)
+		}
+		if strings.Contains(raw, `"resource_link"`) != c.link || strings.Contains(raw, "a2a://tasks/") != c.link || strings.Contains(raw, "ask the agent for a link") == c.link {
+			t.Errorf("%s: %.600s", name, raw)
+		}
+	}
+}
+
 // An answer that is wrong in a million places is told so in a line.
 func TestAnswerWithManyFaults(t *testing.T) {
 	form := Ask{Key: "k", Schema: json.RawMessage(`{"type":"object","properties":{"c":{"type":"array","items":{"type":"string","enum":["a","b"]}}}}`)}
