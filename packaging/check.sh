@@ -37,8 +37,8 @@ within() { # COMMAND…: in what is left of the time; 124 when it was not enough
 
 node_tools() { # mcpb and dockerfile-utils, pinned in packaging/package-lock.json
   [ -x packaging/node_modules/.bin/mcpb ] && cmp -s packaging/package-lock.json packaging/node_modules/.a2agate-lock && return 0
-  command -v npm >/dev/null || return 1
-  (cd packaging && within npm ci --no-audit --no-fund --loglevel=error >/dev/null 2>&1 && cp package-lock.json node_modules/.a2agate-lock)
+  command -v npm >/dev/null || return 127
+  (cd packaging && within npm ci --no-audit --no-fund --loglevel=error && cp package-lock.json node_modules/.a2agate-lock) >.tmp/npm.log 2>&1
 }
 
 # The scripts and the program in the packages.
@@ -60,12 +60,19 @@ fi
 if command -v plutil >/dev/null; then check plutil plutil -lint packaging/launchd/*.plist; else skip plutil "not installed, go test reads the file as XML"; fi
 
 # The Dockerfile and the bundle.
-if node_tools; then
+node_tools
+node=$?
+if [ $node -eq 0 ]; then
   check "dockerfile-utils lint" packaging/node_modules/.bin/dockerfile-utils lint packaging/docker/Dockerfile
   check "mcpb validate" packaging/node_modules/.bin/mcpb validate packaging/mcpb/manifest.json
   check "mcpb pack" within packaging/mcpb/build.sh "$(go env GOOS)" "$(go env GOARCH)" .tmp/a2agate.mcpb bin/a2agate
 else
-  skip "dockerfile-utils, mcpb" "npm is not installed or the registry not reached"
+  case $node in
+    127) why="npm is not installed" ;;
+    124) why="not installed in $limit s" ;;
+    *) why="npm ci: $(grep -m1 -o 'npm error.*' .tmp/npm.log)" ;;
+  esac
+  skip "dockerfile-utils lint, mcpb validate and pack" "$why"
 fi
 if command -v hadolint >/dev/null; then check hadolint hadolint packaging/docker/Dockerfile; else skip hadolint "not installed"; fi
 
