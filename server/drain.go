@@ -36,6 +36,12 @@ func (a *activeStreams) remove(s *stream) {
 	delete(a.of, s)
 }
 
+func (a *activeStreams) len() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.of)
+}
+
 func (a *activeStreams) list() []*stream {
 	a.mu.Lock()
 	defer a.mu.Unlock()

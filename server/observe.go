@@ -20,12 +20,13 @@ type Counts struct {
 
 // Counts returns what the server has to do now.
 func (s *Server) Counts() Counts {
-	s.active.mu.Lock()
-	waiting := len(s.active.of)
-	s.active.mu.Unlock()
 	s.listens.mu.Lock()
 	defer s.listens.mu.Unlock()
-	return Counts{Waiting: waiting, Listens: s.listens.total}
+	return Counts{Waiting: s.active.len(), Listens: s.listens.total}
+}
+
+func (p *pipe) counts() Counts {
+	return Counts{Waiting: p.active.len(), Listens: int(p.listens.Load())}
 }
 
 // TraceFunc begins the trace of one MCP request. It returns the trace context

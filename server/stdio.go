@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"a2agate/tools"
@@ -23,6 +24,9 @@ type StdioOptions struct {
 	// Observe and Trace are as in Options; the Status of an Exchange is 0.
 	Observe func(Exchange)
 	Trace   TraceFunc
+	// Counting is given, once and before anything is read, what counts the work
+	// at hand as Server.Counts does; may be nil.
+	Counting func(counts func() Counts)
 }
 
 // stdioSession stands for the one client of a pipe, where HTTP has a signed id.
@@ -35,6 +39,7 @@ type pipe struct {
 	out     lineWriter
 	running running
 	active  activeStreams
+	listens atomic.Int64 // open subscriptions/listen
 	drain   chan struct{}
 	base    context.Context
 	work    sync.WaitGroup
@@ -61,6 +66,9 @@ func (c *Core) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, o St
 	o.Pace, o.Limits = o.Pace.withDefaults(), o.Limits.withDefaults()
 	base, end := context.WithCancelCause(context.Background())
 	p := &pipe{c: c, o: o, out: lineWriter{w: out, broken: make(chan struct{})}, drain: make(chan struct{}), base: base, revision: translate.Rev20250326}
+	if o.Counting != nil {
+		o.Counting(p.counts)
+	}
 	lines := make(chan line)
 	stop := make(chan struct{})
 	defer close(stop)
@@ -249,6 +257,8 @@ func (c *pipeCall) run() {
 
 func (c *pipeCall) listen() {
 	defer c.done()
+	c.p.listens.Add(1)
+	defer c.p.listens.Add(-1)
 	code := 0
 	refused := c.p.c.Listen(&c.watch.ctx, &c.req, c.p.drain, c.p.o.Pace.KeepAlive, func(msg []byte) error {
 		if msg == nil {

@@ -30,8 +30,8 @@ func newObservation(g *gateway) *observation {
 		log: g.log, agents: telemetry.OfKind(g.log, telemetry.KindAgents),
 		metrics: telemetry.NewMetrics(version, telemetry.Now{
 			Handles: g.countHandles,
-			Waiting: func() int { return g.server.Counts().Waiting },
-			Listens: func() int { return g.server.Counts().Listens },
+			Waiting: func() int { return g.atHand().Waiting },
+			Listens: func() int { return g.atHand().Listens },
 			Agents:  g.agentStates,
 		}),
 	}
@@ -93,10 +93,17 @@ func (o *observation) edge(options *server.Options) {
 	options.Trace = o.trace
 }
 
-// pipe puts the observation on the hooks of a pipe. Nobody reads metrics
-// there.
+// pipe puts the observation on the hooks of a pipe.
 func (o *observation) pipe(options *server.StdioOptions) {
 	options.Observe, options.Trace = o.request, o.trace
+}
+
+// atHand counts the work of the edge that is in use.
+func (g *gateway) atHand() server.Counts {
+	if counts := g.pipeCounts.Load(); counts != nil {
+		return (*counts)()
+	}
+	return g.server.Counts()
 }
 
 // request is told of an MCP request that is over.

@@ -90,6 +90,8 @@ func serveStdio(ctx context.Context, p process, start startup) error {
 	options := server.StdioOptions{
 		Limits: server.Limits{BodyBytes: g.cfg.Limits.BodyBytes},
 		Pace:   server.Pace{FirstByte: g.cfg.Wait.FirstByte, KeepAlive: g.cfg.Wait.Progress},
+
+		Counting: func(counts func() server.Counts) { g.pipeCounts.Store(&counts) },
 	}
 	g.observed.pipe(&options)
 	err = g.behind(ctx, func() error { return g.server.Core().ServeStdio(ctx, p.in, p.out, options) }, stopAgents)

@@ -307,26 +307,41 @@ func TestStdioIsObserved(t *testing.T) {
 	until(t, "the request to the agent is logged under the same id", func() bool {
 		return regexp.MustCompile(`"msg":"agent call".*"request":"` + call.Request + `"`).MatchString(c.errs.String())
 	})
+	c.send(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{},%s}}`, stdioMeta)
+	if m := <-c.lines; m["method"] != "notifications/subscriptions/acknowledged" {
+		t.Fatalf("%v", m)
+	}
+	c.send("%s", stdioCall(2, "slow 3600", stdioMeta))
 	address := regexp.MustCompile(`"msg":"debug listener".*"address":"([^"]+)"`).FindStringSubmatch(c.errs.String())[1]
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
+	metrics := func() string {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
+	until(t, "the second call is counted as waiting", func() bool { return strings.Contains(metrics(), "a2agate_calls_waiting 1\n") })
+	text := metrics()
 	for _, line := range []string{
 		`a2agate_calls_total{agent="demo",outcome="result",tool="a2a_send_message"} 1`,
 		`a2agate_requests_total{code="0",method="tools/call",revision="2026-07-28"} 1`,
+		"a2agate_listens 1\n",
 	} {
-		if !bytes.Contains(text, []byte(line)) {
+		if !strings.Contains(text, line) {
 			t.Errorf("missing: %s", line)
 		}
 	}
+	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 	if code := c.end(); code != 0 {
 		t.Errorf("exit %d:\n%s", code, c.errs)
 	}

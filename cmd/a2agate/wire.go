@@ -45,6 +45,8 @@ type gateway struct {
 	reloads atomic.Pointer[reloader]
 	// certificate is nil without tls.
 	certificate *certificate
+	// pipeCounts is nil but over stdio.
+	pipeCounts atomic.Pointer[func() server.Counts]
 	// public is publicUrl as it is in force.
 	public atomic.Pointer[string]
 	// problems are those of the cards that the operator has been told of.
