@@ -13,7 +13,7 @@
 # would take longer is cut off and counts as skipped. The last line names what
 # was checked and what was skipped.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 mkdir -p .tmp
 full=${1:-}
 limit=170
