@@ -88,6 +88,9 @@ type Request struct {
 	// NewSession makes the id that a legacy initialize hands out, which
 	// Answer.Session then says; nil for none.
 	NewSession func(translate.Revision, tools.ClientCapabilities) string
+	// Announces says that a legacy client hears of changed lists without asking,
+	// as over a pipe. Over HTTP no stream could carry that.
+	Announces bool
 }
 
 // ParamHeaders looks up request headers by name.

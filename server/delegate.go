@@ -170,7 +170,7 @@ func (c *Core) initialize(ctx context.Context, req *Request) (msg []byte, sessio
 		return nil, "", refuse(translate.CodeInternal, "internal error: initialize came to %T", raw)
 	}
 	result.ProtocolVersion = string(rev)
-	result.Capabilities = legacyCapabilities(result.Capabilities)
+	result.Capabilities = legacyCapabilities(result.Capabilities, req.Announces)
 	if req.NewSession != nil {
 		session = req.NewSession(rev, legacyClient(req.P.Capabilities, rev))
 	}
@@ -178,23 +178,23 @@ func (c *Core) initialize(ctx context.Context, req *Request) (msg []byte, sessio
 	return msg, session, f
 }
 
-// legacyCapabilities takes out what a legacy client cannot use: no stream
-// carries list_changed there, and the extensions do not exist.
-func legacyCapabilities(in mcp.ServerCapabilities) mcp.ServerCapabilities {
+// legacyCapabilities takes out what a legacy client cannot use: the extensions
+// and resource subscriptions, and list_changed where nothing carries it.
+func legacyCapabilities(in mcp.ServerCapabilities, announces bool) mcp.ServerCapabilities {
 	in.Extensions = nil
 	if in.Tools != nil {
 		t := *in.Tools
-		t.ListChanged = false
+		t.ListChanged = announces
 		in.Tools = &t
 	}
 	if in.Prompts != nil {
 		p := *in.Prompts
-		p.ListChanged = false
+		p.ListChanged = announces
 		in.Prompts = &p
 	}
 	if in.Resources != nil {
 		r := *in.Resources
-		r.ListChanged, r.Subscribe = false, false
+		r.ListChanged, r.Subscribe = announces, false
 		in.Resources = &r
 	}
 	return in

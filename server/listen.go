@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"a2agate/tools"
 	"a2agate/translate"
 )
 
@@ -97,6 +98,37 @@ func (c *Core) Listen(ctx context.Context, req *Request, done <-chan struct{}, k
 	}
 	l.run(ctx, done, keepAlive, emit)
 	return nil
+}
+
+// announcer watches the lists of a view from now on, for a legacy client, which
+// hears of changes without having asked (MCP 2025-11-25, tools, list changed
+// notification). Its announce is to be called.
+func (c *Core) announcer(view tools.View) *listener {
+	l := &listener{c: c, req: &Request{Envelope: &Envelope{}, View: view}, filter: listenFilter{tools: true, prompts: true, resources: true}}
+	l.open()
+	return l
+}
+
+// announce emits until ctx ends, done is closed or emit fails.
+func (l *listener) announce(ctx context.Context, done <-chan struct{}, emit func(msg []byte) error) {
+	defer l.close()
+	defer func() {
+		if p := recover(); p != nil {
+			l.c.panicked(l.c.numbered(ctx, l.req), l.req, p) // logs it; there is no request to answer
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-done:
+			return
+		case <-l.wake:
+			if l.changes(emit) != nil {
+				return
+			}
+		}
+	}
 }
 
 // newListener checks a listen request. close frees what it holds.
@@ -195,8 +227,13 @@ func (l *listener) tag(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// notification is a message without parameters of its own. On the legacy wires
+// no request asked for it, so nothing names one.
 func (l *listener) notification(method string) []byte {
 	dst := append([]byte(`{"jsonrpc":"2.0","method":"`), method...)
+	if l.req.ID == nil {
+		return append(dst, `"}`...)
+	}
 	return append(l.tag(append(dst, `","params":{`...)), '}', '}')
 }
 

@@ -48,7 +48,17 @@ type pipe struct {
 	// into each call.
 	revision translate.Revision
 	client   tools.ClientCapabilities
+	// handshake is how far a legacy client is: only one that is through hears of
+	// changed lists. Elements of a batch see it too.
+	handshake atomic.Int32
 }
+
+// The stages of a handshake.
+const (
+	notGreeted int32 = iota
+	greeted          // initialize was answered
+	through          // and notifications/initialized came
+)
 
 // ServeStdio serves one client that writes messages to in, one a line, and
 // reads them from out (MCP, transports, stdio), on every served revision. It
@@ -179,8 +189,11 @@ func (p *pipe) key(id string) callKey {
 func (p *pipe) unasked(e *Envelope) bool {
 	switch e.Kind {
 	case KindNotification:
-		if e.Method == "notifications/cancelled" && validID(e.P.RequestID) {
+		switch {
+		case e.Method == "notifications/cancelled" && validID(e.P.RequestID):
 			p.running.cancel(p.key(idKey(e.P.RequestID)))
+		case e.Method == "notifications/initialized" && p.handshake.CompareAndSwap(greeted, through):
+			p.announce()
 		}
 	case KindResponse:
 		p.running.answer(p.key(idKey(e.ID)), e)
@@ -188,6 +201,14 @@ func (p *pipe) unasked(e *Envelope) bool {
 		return false
 	}
 	return true
+}
+
+// announce tells a legacy client of changed lists as long as the pipe is open.
+func (p *pipe) announce() {
+	l := p.c.announcer(p.o.View) // watches before the client can list anything
+	p.work.Go(func() {
+		l.announce(p.base, p.drain, func(msg []byte) error { return p.out.put(p.out.frame(nil, msg)) })
+	})
 }
 
 func (p *pipe) request(e *Envelope) {
@@ -229,8 +250,10 @@ func (p *pipe) newCall(e *Envelope) (*pipeCall, failure) {
 	} else {
 		call.req.NewSession = func(rev translate.Revision, client tools.ClientCapabilities) string {
 			p.revision, p.client = rev, client
+			p.handshake.CompareAndSwap(notGreeted, greeted)
 			return ""
 		}
+		call.req.Announces = true
 	}
 	call.stream.out, call.stream.pace, call.stream.messages, call.stream.id = &p.out, &p.o.Pace, true, e.ID
 	ctx, cancel := context.WithCancel(p.base)

@@ -342,3 +342,53 @@ func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 type errWriter struct{ err error }
 
 func (w errWriter) Write([]byte) (int, error) { return 0, w.err }
+
+// A client that began with initialize hears of changed lists once it is through
+// with the handshake, and of each change once. One of the modern wire asks.
+func TestStdioAnnounces(t *testing.T) {
+	const through = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	for _, rev := range []string{"2025-11-25", "2025-06-18", "2025-03-26"} {
+		synctest.Test(t, func(t *testing.T) {
+			cats := newCatalogues(basicCatalogue())
+			p := pipeTo(t, newServer(t, echo, func(o *Options) { o.Catalogues = cats }), StdioOptions{})
+			other := func() {
+				cats.change(func(f *fakeCatalogues) {
+					c := *f.cats[tools.View{}]
+					c.Tools = c.Tools[:len(c.Tools)-1]
+					f.cats[tools.View{}] = &c
+				})
+			}
+			p.write(modernBody("1", "server/discover", ""))
+			_ = p.next()
+			p.write(through) // of no handshake
+			other()
+			p.quiet()
+			p.write(strings.ReplaceAll(initLine, "2025-11-25", rev))
+			first := p.next()
+			if n := strings.Count(first, `"listChanged":true`); n != 3 || strings.Contains(first, `"subscribe"`) {
+				t.Errorf("%s: %s", rev, first)
+			}
+			other()
+			p.quiet()
+			p.write(through, through)
+			p.quiet()
+			if n := cats.subscribers(); n != 1 {
+				t.Errorf("%d watch the catalogue", n)
+			}
+			other()
+			want := `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+			if got := p.next(); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			if schematest.Available() {
+				schematest.Message(t, rev, "", []byte(want))
+			}
+			cats.change(func(*fakeCatalogues) {})
+			p.quiet()
+			p.end()
+			if n := cats.subscribers(); n != 0 {
+				t.Errorf("%d still watch the catalogue", n)
+			}
+		})
+	}
+}

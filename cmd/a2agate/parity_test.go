@@ -223,8 +223,42 @@ func liveReload(t *testing.T) {
 		t.Errorf("heard %s", m)
 	}
 	g.says(t, "two", `{"message":"echo hi"}`, "hi")
+	liveReloadOnAPipe(t)
 	g.edit(t, `{"agents":`, "configuration not reloaded, the last good one stays in force")
 	g.says(t, "two", `{"message":"echo hi"}`, "hi")
+}
+
+// liveReloadOnAPipe is what an editor sees that has started the gateway.
+func liveReloadOnAPipe(t *testing.T) {
+	var path, entry string
+	c := startStdio(t, func(agent string) string {
+		path, entry = filepath.Join(t.TempDir(), "a2a.json"), fmt.Sprintf(`{"url":%q}`, agent)
+		if err := os.WriteFile(path, []byte(`{"expose":["agents"],"agents":{"one":`+entry+`}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	})
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	c.answer(1)
+	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	c.answer(2)
+	if err := os.WriteFile(path, []byte(`{"expose":["agents"],"agents":{"one":`+entry+`,"two":`+entry+`}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for listed := false; !listed; {
+		for m := range c.lines {
+			if m["method"] == "notifications/tools/list_changed" {
+				break
+			}
+		}
+		c.send(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
+		answer, _ := c.answer(3)
+		listed = strings.Contains(fmt.Sprint(answer), "name:two") // the card's arrival is a change too
+	}
+	if code := c.end(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
 }
 
 func cardPaths(t *testing.T) {
