@@ -115,7 +115,7 @@ func (a *Aggregate) shed(into *outline) {
 	a.light, a.dropped, a.task = true, into, nil
 	a.artifacts, a.byID, a.history, a.said, a.spoken = nil, nil, nil, nil, nil
 	a.size = 0
-	a.status.Message = slimMessage(a.status.Message)
+	a.status.Message = into.slim(a.status.Message)
 	for _, meta := range []*json.RawMessage{&a.metadata, &a.asides} {
 		if len(*meta) > maxQuestionBytes {
 			*meta = nil
@@ -210,9 +210,7 @@ func (a *Aggregate) snapshot(t *Task) error {
 		return nil
 	}
 	if a.light {
-		for i := range t.Artifacts {
-			a.dropped.add(&ArtifactUpdate{Artifact: t.Artifacts[i]})
-		}
+		a.dropped.snapshot(t.Artifacts)
 		return nil
 	}
 	for _, as := range a.artifacts {
@@ -306,7 +304,10 @@ func (a *Aggregate) setStatus(s Status) error {
 		}
 	}
 	if a.light {
-		a.status.Message = slimMessage(s.Message)
+		if before != nil && !sameMessage(before, s.Message) {
+			a.dropped.replaced(before)
+		}
+		a.status.Message = a.dropped.slim(s.Message)
 		return nil
 	}
 	if before == nil || sameMessage(before, s.Message) {

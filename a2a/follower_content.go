@@ -28,6 +28,7 @@ type outline struct {
 	sizes   map[string]int64 // by artifact id
 	rest    int64            // of the artifacts that are not in sizes
 	history int64
+	status  int64 // of the status message, where only its beginning was kept
 }
 
 // add counts a piece of an artifact that is not kept.
@@ -44,6 +45,32 @@ func (o *outline) add(u *ArtifactUpdate) {
 		n += o.sizes[u.Artifact.ArtifactID]
 	}
 	o.sizes[u.Artifact.ArtifactID] = n
+}
+
+// snapshot counts the artifacts of a whole task that are not kept. They come
+// again and again: what was counted before is not counted twice.
+func (o *outline) snapshot(list []Artifact) {
+	before := o.total()
+	o.rest = 0
+	for i := range list {
+		o.add(&ArtifactUpdate{Artifact: list[i]})
+	}
+	o.rest += max(0, before-o.total())
+}
+
+// replaced counts a status message that another one takes the place of.
+func (o *outline) replaced(m *Message) {
+	o.history += max(o.status, contentSize(m.Parts))
+	o.status = 0
+}
+
+// slim is slimMessage; it counts what is cut.
+func (o *outline) slim(m *Message) *Message {
+	s := slimMessage(m)
+	if s != m {
+		o.status = contentSize(m.Parts)
+	}
+	return s
 }
 
 // total is the size of the artifacts.
@@ -63,6 +90,9 @@ func (o *outline) addTask(t *Task) {
 	for i := range t.History {
 		o.history += contentSize(t.History[i].Parts)
 	}
+	if m := t.Status.Message; m != nil {
+		o.status = contentSize(m.Parts)
+	}
 }
 
 // missing says in plain words what t lacks of the content dropped, "" when it
@@ -75,6 +105,8 @@ func (o *outline) missing(t *Task) string {
 		return fmt.Sprintf("about %d bytes of the task's content were dropped while nobody read the task, and the agent does not return them: ask the agent again for what is missing", lost)
 	case o.history > now.history:
 		return "earlier messages of the task were dropped while nobody read it, and the agent does not return them"
+	case o.status > max(now.status, now.history-o.history):
+		return "a long message of the task was dropped while nobody read it, and the agent does not return it: only its beginning was kept"
 	}
 	return ""
 }
@@ -116,7 +148,17 @@ func (x *exchange) light() bool { return x.dropped != nil && x.agg.light }
 
 // missed reports whether somebody has asked for content since it was dropped:
 // a task that nobody reads stays without it, however often it is polled.
-func (x *exchange) missed() bool { return x.wanted && x.light() }
+func (x *exchange) missed() bool { return x.wanted && x.lacks() }
+
+// lacks reports whether content that was dropped is to be asked for. Where a
+// message's own stream has begun to bring content, that waits for its end.
+func (x *exchange) lacks() bool {
+	return x.dropped != nil && (x.agg.light || !x.streams() || !x.src.send)
+}
+
+// askAgain is the wait between two tries to have dropped content while a stream
+// is open: it grows with those that failed.
+func (x *exchange) askAgain() time.Duration { return x.f.o.PollMin << min(x.denied, 7) }
 
 // weigh counts what the exchange holds, and drops it at once where it is more
 // than is kept of one task without watches.
@@ -176,11 +218,13 @@ func (x *exchange) shed() {
 	}
 	d := &outline{}
 	d.addTask(x.cur)
+	d.status = 0
 	if x.dropped != nil { // dropped before and not had again
 		d.rest += max(0, x.dropped.total()-d.total())
 		d.history = max(d.history, x.dropped.history)
+		d.status = x.dropped.status
 	}
-	x.dropped, x.wanted = d, false
+	x.dropped, x.wanted, x.denied = d, false, 0
 	x.agg.shed(d)
 	x.cur = x.identified(x.agg.Task())
 	x.shown = x.cur
@@ -194,7 +238,7 @@ func (x *exchange) shed() {
 
 // droppedNote says what a snapshot lacks.
 func (x *exchange) droppedNote() string {
-	return fmt.Sprintf("%d bytes of the task's content were dropped while nobody read the task: ask for the task again to have them from the agent", x.dropped.total())
+	return fmt.Sprintf("%d bytes of the task's content were dropped while nobody read the task: ask for the task again to have them from the agent", x.dropped.total()+x.dropped.status)
 }
 
 // gather lets the exchange keep content again, from a stream that may not
@@ -213,7 +257,7 @@ func (x *exchange) regain(t *Task, whole bool) {
 	if missing != "" && !whole {
 		return
 	}
-	x.dropped = nil
+	x.dropped, x.denied = nil, 0
 	if missing != "" {
 		x.note("%s", missing)
 	}
@@ -228,6 +272,7 @@ func (x *exchange) restore(t *Task) {
 	next, err := x.fold(Event{Task: t})
 	if err != nil {
 		x.note("%s", err.Message)
+		x.agg.shed(x.dropped)
 		return
 	}
 	x.regain(next, true)
@@ -262,6 +307,31 @@ func (f *Follower) weigh(x *exchange, w int64) {
 		f.trim = true
 		f.poke()
 	}
+}
+
+// trimPause is the least time between two looks at all that is held: while it
+// is being read, nothing is dropped and each event calls for a look.
+const trimPause = 250 * time.Millisecond
+
+// trimClock says when content is looked at.
+type trimClock struct {
+	at    time.Time // when it is due, zero for never
+	ready time.Time // not before then
+}
+
+// due reports whether the time has come, where asked says that too much is
+// held; at is then to be set anew.
+func (c *trimClock) due(now time.Time, asked bool) bool {
+	if asked {
+		if at := latest(c.ready, now); c.at.IsZero() || at.Before(c.at) {
+			c.at = at
+		}
+	}
+	if c.at.IsZero() || now.Before(c.at) {
+		return false
+	}
+	c.ready = now.Add(trimPause)
+	return true
 }
 
 // takeTrim reports once whether too much content is held.

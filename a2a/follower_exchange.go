@@ -41,6 +41,7 @@ type exchange struct {
 	// dropped is the content that was given up and not had again, nil for none.
 	dropped *outline
 	wanted  bool  // somebody has asked since
+	denied  int   // GetTasks that did not bring it, in a row
 	cur     *Task // as folded
 	shown   *Task // as published
 	message *Message
@@ -252,6 +253,7 @@ func (x *exchange) apply(ev Event, from via) {
 		if cleared {
 			x.publish()
 		}
+		x.weigh()
 		return
 	}
 	old := x.cur
@@ -265,6 +267,7 @@ func (x *exchange) apply(ev Event, from via) {
 	}
 	if x.dropped != nil && !x.agg.light && ev.Task != nil {
 		x.regain(next, from == viaGet)
+		cleared = cleared || x.dropped == nil
 	}
 	x.cur = next
 	x.show(old, ev, from, cleared, now)
@@ -366,14 +369,18 @@ func (x *exchange) show(old *Task, ev Event, from via, cleared bool, now time.Ti
 }
 
 // settle shows a settled state at the end of its grace. Where the stream had
-// begun without a snapshot, something may be missing, and GetTask decides.
+// begun without a snapshot, or content is missed that was dropped, GetTask
+// decides.
 func (x *exchange) settle(now time.Time) {
-	if (x.doubt || x.agg.Unsure()) && !x.checked && x.taskID != "" && x.poll == nil {
+	missed := x.missed()
+	if (missed || x.doubt || x.agg.Unsure()) && !x.checked && x.taskID != "" && (missed || x.poll == nil) {
 		x.checked = true
 		if x.state().Terminal() {
 			x.stopSource()
 		}
-		x.startPoll(false)
+		if x.poll == nil {
+			x.startPoll(false)
+		}
 		x.graceAt = now.Add(min(x.f.o.PollMax, x.f.o.CallTimeout))
 		return
 	}

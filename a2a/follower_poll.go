@@ -13,6 +13,8 @@ import (
 type flight struct {
 	done chan struct{}
 	err  *Error
+	// word is the exchange's when the request went out.
+	word uint64
 	// also are flights that end with this one.
 	also []*flight
 }
@@ -31,6 +33,7 @@ func (fl *flight) end(e *Error) {
 // it. The exchange has no poll under way.
 func (x *exchange) startPoll(counted bool) *flight {
 	fl := newFlight()
+	fl.word = x.word
 	x.poll = fl
 	id, epoch := x.taskID, x.epoch
 	if !x.f.start(func() { x.runPoll(fl, id, epoch, counted) }) {
@@ -78,16 +81,26 @@ func (x *exchange) polled(fl *flight, epoch uint64, t *Task, e *Error) {
 	x.lastTry = now
 	x.roll()
 	grace := !x.graceAt.IsZero()
+	if e != nil && x.missed() {
+		x.denied++
+	}
 	switch {
 	case x.gone || x.f.stopping():
+	case e == nil && x.overtaken(fl, t):
+		if again := x.startPoll(false); x.poll == again {
+			again.also = append(again.also, fl)
+			x.replan(now)
+			return
+		}
 	case x.done:
 		if e == nil {
 			x.restore(t)
 		}
 	case epoch != x.epoch:
 		x.pollSoon(now)
-	case e != nil && x.streams():
-		// As long as the stream stands, the task is not lost.
+	case e != nil && (x.streams() || grace && x.state().Terminal()):
+		// As long as the stream stands, the task is not lost, nor is one that
+		// is known to have ended.
 	case e != nil:
 		x.pollFailed(e, now)
 	case x.streams() && !grace && !x.missed() && x.cur != nil && (!t.Status.State.Settled() || sameStatus(t.Status, x.cur.Status)):
@@ -109,6 +122,12 @@ func (x *exchange) polled(fl *flight, epoch uint64, t *Task, e *Error) {
 	}
 	x.replan(now)
 	x.later(func() { fl.end(e) })
+}
+
+// overtaken reports whether t, an answer that is to bring dropped content, is
+// older than the state which a stream has brought meanwhile.
+func (x *exchange) overtaken(fl *flight, t *Task) bool {
+	return x.missed() && x.cur != nil && fl.word != x.word && t.Status.State != x.state()
 }
 
 // pollFailed counts a failed GetTask towards the loss of the task: TaskNotFound

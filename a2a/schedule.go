@@ -181,10 +181,10 @@ func (f *Follower) schedule(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var now []*exchange
-	var trimAt time.Time // when too much content is looked at again
+	var trim trimClock
 	for {
-		if f.takeTrim() || !trimAt.IsZero() && !time.Now().Before(trimAt) {
-			trimAt = f.trimContent(time.Now())
+		if trim.due(time.Now(), f.takeTrim()) {
+			trim.at = f.trimContent(time.Now())
 		}
 		var wait time.Duration
 		now, wait = f.takeDue(now[:0])
@@ -195,8 +195,8 @@ func (f *Follower) schedule(ctx context.Context) {
 		if len(now) > 0 && ctx.Err() == nil {
 			continue
 		}
-		if !trimAt.IsZero() {
-			wait = min(wait, time.Until(trimAt))
+		if !trim.at.IsZero() {
+			wait = min(wait, time.Until(trim.at))
 		}
 		timer.Reset(wait)
 		select {
@@ -301,10 +301,7 @@ func (f *Follower) giveBack(x *exchange) {
 
 // pollDone frees x's place for polls and serves those in line.
 func (f *Follower) pollDone(x *exchange) {
-	f.mu.Lock()
-	f.giveBack(x)
-	f.mu.Unlock()
-	for x = f.nextInLine(nil); x != nil; x = f.nextInLine(x) {
+	for x = f.nextInLine(x, true); x != nil; x = f.nextInLine(x, false) {
 		x.step()
 	}
 }
@@ -314,12 +311,17 @@ func (f *Follower) pollDone(x *exchange) {
 const coldShare = 8
 
 // nextInLine takes the next exchange that waits for a place, nil for none, and
-// gives it one. served is the one before, whose place is taken back if it did
-// not need it any more.
-func (f *Follower) nextInLine(served *exchange) *exchange {
+// gives it one. served is the one whose poll is over, else the one before,
+// whose place is taken back if it did not need it any more. In between nobody
+// finds a place free: one that polls while it waits in line would be counted
+// wrong.
+func (f *Follower) nextInLine(served *exchange, over bool) *exchange {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if served != nil && served.entry.granted {
+	switch {
+	case over:
+		f.giveBack(served)
+	case served.entry.granted:
 		served.entry.granted = false
 		f.giveBack(served)
 	}

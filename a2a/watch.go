@@ -141,7 +141,7 @@ func (x *exchange) waiterComes(now time.Time) {
 		x.backoff = min(x.backoff, x.f.o.PollMin)
 		x.replan(now)
 	}
-	if x.light() && x.src != nil && x.poll == nil && now.Sub(x.lastTry) >= x.f.o.PollMin && x.wantsRefresh(now) {
+	if x.light() && x.src != nil && x.poll == nil && now.Sub(x.lastTry) >= x.askAgain() && x.wantsRefresh(now) {
 		x.startPoll(false)
 	}
 }
@@ -206,7 +206,7 @@ func (w *Watch) Refresh(ctx context.Context) (Snapshot, error) {
 }
 
 func (x *exchange) wantsRefresh(now time.Time) bool {
-	lacks := x.light() || x.dropped != nil && !x.streams()
+	lacks := x.lacks()
 	if x.gone || x.taskID == "" || !lacks && (x.done || x.streams()) {
 		return false
 	}
