@@ -60,7 +60,7 @@ type roundTrip struct {
 // nil for a stream it has taken over the round trip, else the trip is over.
 func (c *Client) attempt(ctx context.Context, cand candidate, op *operation, retry int, handle func(*roundTrip) *Error) *Error {
 	rt := &roundTrip{c: c, op: op, route: cand.route, label: or(cand.label, op.cause), retry: retry, started: time.Now()}
-	id := ""
+	var id string
 	var err error
 	if cand.route.Binding == REST {
 		rt.req, err = cand.route.restRequest(op)
@@ -323,7 +323,7 @@ func (rt *roundTrip) unreadable(err error, body []byte) *Error {
 	if kind == "" {
 		kind = "no content type"
 	}
-	what := ""
+	var what string
 	switch {
 	case errors.Is(err, errEmptyBody):
 		what = "an empty body"

@@ -59,7 +59,7 @@ func firstID(items []batchItem) []byte {
 // single works off one message of a batch; nil for one without an answer.
 func (x *exchange) single(it *batchItem) []byte {
 	invalid := func(reason string) []byte {
-		return appendError(nil, it.ID, &translate.Error{Code: translate.CodeInvalidRequest, Message: "invalid request: " + reason})
+		return errorResponse(it.ID, &translate.Error{Code: translate.CodeInvalidRequest, Message: "invalid request: " + reason})
 	}
 	switch {
 	case it.problem != "":
@@ -82,7 +82,7 @@ func (x *exchange) single(it *batchItem) []byte {
 	if !ok {
 		_, f := tooMany(wait)
 		x.traced(http.StatusOK, f.err.Code, false)
-		return appendError(nil, it.ID, withRequestID(f.err, x.ctx.Request.ID))
+		return errorResponse(it.ID, withRequestID(f.err, x.ctx.Request.ID))
 	}
 	defer release()
 	ctx, done := x.legacyContext()

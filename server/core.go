@@ -180,7 +180,7 @@ func response(id json.RawMessage) []byte {
 func (c *Core) panicked(ctx context.Context, req *Request, p any) []byte {
 	id := requestID(ctx)
 	c.o.Log.ErrorContext(ctx, "panic while answering", "method", req.Method, "requestId", id, "panic", p, "stack", string(debug.Stack()))
-	return appendError(nil, req.ID, &translate.Error{
+	return errorResponse(req.ID, &translate.Error{
 		Code:    translate.CodeInternal,
 		Message: "internal error, request " + id + ": see the gateway's log",
 		Data:    json.RawMessage(`{"requestId":"` + id + `"}`),
@@ -199,12 +199,12 @@ func failed(ctx context.Context, id json.RawMessage, f failure) Answer {
 		f.err = &own
 	}
 	f.err = withRequestID(f.err, func() string { return requestID(ctx) })
-	return Answer{Message: appendError(nil, id, f.err), Code: f.err.Code, Shape: f.shape}
+	return Answer{Message: errorResponse(id, f.err), Code: f.err.Code, Shape: f.shape}
 }
 
-// appendError appends a JSON-RPC error response; id nil leaves the id out.
-func appendError(dst []byte, id json.RawMessage, e *translate.Error) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0"`...)
+// errorResponse is a JSON-RPC error response; id nil leaves the id out.
+func errorResponse(id json.RawMessage, e *translate.Error) []byte {
+	dst := []byte(`{"jsonrpc":"2.0"`)
 	if id != nil {
 		dst = append(dst, `,"id":`...)
 		dst = append(dst, id...)

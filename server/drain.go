@@ -135,6 +135,6 @@ func (s *Server) shutDown(srv *http.Server) {
 
 // abandon answers for a call that does not end.
 func (s *stream) abandon() {
-	s.end(http.StatusOK, appendError(nil, s.id, &translate.Error{
+	s.end(http.StatusOK, errorResponse(s.id, &translate.Error{
 		Code: translate.CodeInternal, Message: "the gateway is shutting down and the call did not end in time"}), true)
 }

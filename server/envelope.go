@@ -90,7 +90,7 @@ func ParseEnvelope(body []byte, depth int) (*Envelope, *translate.Error) {
 func (e *Envelope) parse(body []byte, depth int) *translate.Error {
 	s := newScanner(body)
 	s.ws()
-	problem := ""
+	var problem string
 	if s.peek() == '{' {
 		problem = e.scan(&s)
 	} else {

@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"a2agate/translate"
 )
 
 // GuardOptions say which names and origins this server answers to, beside
@@ -112,7 +110,7 @@ func Guarded(o GuardOptions, next http.Handler) (http.Handler, error) {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, no := g.check(r); no != nil {
-			refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
+			refuseHTTP(w, no.status, no.reason)
 			return
 		}
 		next.ServeHTTP(w, r)

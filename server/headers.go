@@ -227,7 +227,7 @@ func headerBindings(schema json.RawMessage) []mcp.ParamHeaderBinding {
 	bindings := mcp.ExtractParamHeaderBindings(tool)
 	// An annotation that is not reached through properties alone is illegal,
 	// and not among the bindings.
-	cuts, _ := annotationCuts(schema)
+	cuts := annotationCuts(schema)
 	if len(cuts) != len(bindings) {
 		return nil
 	}
@@ -244,7 +244,7 @@ func hasAnnotation(schema json.RawMessage) bool {
 // withoutAnnotations returns the schema without its x-mcp-header members;
 // everything else stays as it is, byte for byte.
 func withoutAnnotations(schema json.RawMessage) json.RawMessage {
-	cuts, _ := annotationCuts(schema)
+	cuts := annotationCuts(schema)
 	if len(cuts) == 0 {
 		return schema
 	}
@@ -261,11 +261,11 @@ type cut struct{ from, to int }
 
 // annotationCuts finds the x-mcp-header members of a valid schema, in order,
 // each with the comma that goes with it.
-func annotationCuts(schema json.RawMessage) ([]cut, bool) {
+func annotationCuts(schema json.RawMessage) []cut {
 	w := annotationWalk{s: newScanner(schema)}
 	w.s.ws()
 	w.schema(false, 0)
-	return w.cuts, !w.s.bad
+	return w.cuts
 }
 
 type annotationWalk struct {

@@ -59,7 +59,7 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 			allow = "POST, OPTIONS"
 		}
 		w.Header().Set("Allow", allow)
-		refuseHTTP(w, http.StatusMethodNotAllowed, translate.CodeInvalidRequest, "the MCP endpoint takes POST only; there is no stream to GET")
+		refuseHTTP(w, http.StatusMethodNotAllowed, "the MCP endpoint takes POST only; there is no stream to GET")
 		return
 	}
 	body, no := readBody(w, r, set.limits)
@@ -108,7 +108,7 @@ func headerValue(h http.Header, name string) string {
 // refuse answers with an error under an HTTP status, always as JSON.
 func (x *exchange) refuse(status int, f failure) {
 	f.err = withRequestID(f.err, x.ctx.Request.ID)
-	writeJSON(x.http.w, status, appendError(nil, x.env.ID, f.err))
+	writeJSON(x.http.w, status, errorResponse(x.env.ID, f.err))
 	x.observe(status, f.err.Code, false)
 }
 
@@ -257,13 +257,13 @@ const maxLeft = 256 << 10
 // client that waits for "100 Continue" sends nothing.
 func refuseBody(w http.ResponseWriter, r *http.Request, no *refusal, limits Limits) {
 	if left := r.ContentLength; left >= 0 && left <= maxLeft || r.ProtoMajor != 1 { // a stream of HTTP/2 ends alone
-		refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
+		refuseHTTP(w, no.status, no.reason)
 		return
 	}
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)
 	_ = rc.EnableFullDuplex() // what follows is for the client's sake, where it can be had
-	refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
+	refuseHTTP(w, no.status, no.reason)
 	_ = rc.Flush()
 	if r.Header.Get("Expect") == "" {
 		_, _ = io.CopyN(io.Discard, r.Body, 4*limits.BodyBytes)

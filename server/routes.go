@@ -228,7 +228,7 @@ func (s *Server) routes() http.Handler {
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) { // a method without a name in HTTP
 		w.Header().Set("Allow", "POST")
-		refuseHTTP(w, http.StatusMethodNotAllowed, translate.CodeInvalidRequest, "unknown HTTP method")
+		refuseHTTP(w, http.StatusMethodNotAllowed, "unknown HTTP method")
 	})
 	return s.guarded(r)
 }
@@ -244,7 +244,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		origin, no := set.guard.check(r)
 		if no != nil {
 			s.turnedAway(no.status)
-			refuseHTTP(w, no.status, translate.CodeInvalidRequest, no.reason)
+			refuseHTTP(w, no.status, no.reason)
 			return
 		}
 		if origin != "" {
@@ -265,13 +265,13 @@ func writeDenied(w http.ResponseWriter, d *Denied) {
 	if d.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((d.RetryAfter+time.Second-1)/time.Second)))
 	}
-	refuseHTTP(w, d.status(), translate.CodeInvalidRequest, d.Reason)
+	refuseHTTP(w, d.status(), d.Reason)
 }
 
 // refuseHTTP answers with a JSON-RPC error without an id: nothing of the
 // request has been read.
-func refuseHTTP(w http.ResponseWriter, status, code int, reason string) {
-	text := appendError(nil, nil, &translate.Error{Code: code, Message: reason})
+func refuseHTTP(w http.ResponseWriter, status int, reason string) {
+	text := errorResponse(nil, &translate.Error{Code: translate.CodeInvalidRequest, Message: reason})
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(text))}
@@ -312,7 +312,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 func probe(w http.ResponseWriter, r *http.Request, status int, body string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		refuseHTTP(w, http.StatusMethodNotAllowed, translate.CodeInvalidRequest, "use GET or HEAD")
+		refuseHTTP(w, http.StatusMethodNotAllowed, "use GET or HEAD")
 		return
 	}
 	w.Header()["Content-Type"] = jsonType

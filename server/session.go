@@ -181,16 +181,14 @@ func (r *running) add(key callKey, cancel context.CancelFunc) (done func()) {
 	}
 }
 
-// cancel ends a call; it reports whether there was one.
-func (r *running) cancel(key callKey) bool {
+// cancel ends a call, if it is still there.
+func (r *running) cancel(key callKey) {
 	r.mu.Lock()
 	call := r.calls[key]
 	r.mu.Unlock()
-	if call == nil {
-		return false
+	if call != nil {
+		call.cancel()
 	}
-	call.cancel()
-	return true
 }
 
 // ask registers a question; its answer comes on the channel, at most once.
@@ -210,16 +208,14 @@ func (r *running) ask(key callKey) (answer <-chan *Envelope, done func()) {
 }
 
 // answer delivers a response to the question it answers, if it waits.
-func (r *running) answer(key callKey, e *Envelope) bool {
+func (r *running) answer(key callKey, e *Envelope) {
 	r.mu.Lock()
 	c := r.asks[key]
 	delete(r.asks, key)
 	r.mu.Unlock()
-	if c == nil {
-		return false
+	if c != nil {
+		c <- e
 	}
-	c <- e
-	return true
 }
 
 // idKey makes a map key of a raw id: 1 and "1" differ, "a" and "\u0061" do

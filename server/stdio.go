@@ -175,7 +175,7 @@ func (p *pipe) line(l line) {
 // refuse answers a message with an error.
 func (p *pipe) refuse(w *pipeWatch, err *translate.Error) {
 	err = withRequestID(err, w.ctx.Request.ID)
-	p.say(appendError(nil, w.env.ID, err))
+	p.say(errorResponse(w.env.ID, err))
 	w.over(p.revision, err.Code)
 }
 
@@ -348,7 +348,7 @@ func (p *pipe) batchItem(it *batchItem) []byte {
 		it.problem = "this request cannot be part of a batch"
 	}
 	if it.problem != "" {
-		return appendError(nil, e.ID, &translate.Error{Code: translate.CodeInvalidRequest, Message: "invalid request: " + it.problem})
+		return errorResponse(e.ID, &translate.Error{Code: translate.CodeInvalidRequest, Message: "invalid request: " + it.problem})
 	}
 	w := p.watch(e)
 	ctx, cancel := context.WithCancel(p.base)

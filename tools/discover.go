@@ -196,20 +196,20 @@ func listHead(shown, found, all int, query string, tags []string) string {
 	case all == 0:
 		return "No agent is configured."
 	case query == "" && len(tags) == 0:
-		return fmt.Sprintf("%s. To read one's card, call a2a_discover with its alias as agent.", plural(all, "agent"))
+		return fmt.Sprintf("%s. To read one's card, call a2a_discover with its alias as agent.", countAgents(all))
 	case found == 0:
-		return fmt.Sprintf("None of the %s matches. Try other words, or call a2a_discover without arguments for all.", plural(all, "agent"))
+		return fmt.Sprintf("None of the %s matches. Try other words, or call a2a_discover without arguments for all.", countAgents(all))
 	case shown < found:
-		return fmt.Sprintf("The best %d of %d matches, out of %s.", shown, found, plural(all, "agent"))
+		return fmt.Sprintf("The best %d of %d matches, out of %s.", shown, found, countAgents(all))
 	}
-	return fmt.Sprintf("%d of %s match, best first.", found, plural(all, "agent"))
+	return fmt.Sprintf("%d of %s match, best first.", found, countAgents(all))
 }
 
-func plural(n int, noun string) string {
+func countAgents(n int) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 agent"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d agents", n)
 }
 
 // fitList writes the list with as much of each skill as the limit allows; the
@@ -232,7 +232,7 @@ func fitList(agents []*agent, total, limit int) (raw json.RawMessage, note strin
 		n = max(1, min(n-1, n*limit/len(raw)))
 		raw = listJSON(agents[:n], total, 2)
 	}
-	return raw, fmt.Sprintf("The list is cut after %s: narrow it with query.", plural(n, "agent"))
+	return raw, fmt.Sprintf("The list is cut after %s: narrow it with query.", countAgents(n))
 }
 
 // listJSON writes agents; detail 0 is everything, 1 shortens texts, 2 keeps

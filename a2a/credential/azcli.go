@@ -107,7 +107,7 @@ func (a *AzCLI) fetch(ctx context.Context) (token, error) {
 }
 
 func (a *AzCLI) explain(ctx context.Context, err error, stderr string) error {
-	message := ""
+	var message string
 	lower := strings.ToLower(stderr)
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):

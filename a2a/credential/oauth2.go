@@ -205,7 +205,7 @@ func (o *OAuth2) explain(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError
 	var blocked interface{ Blocked() string }
-	message := ""
+	var message string
 	switch {
 	case errors.As(err, &blocked):
 		message = where + " is not allowed: " + blocked.Blocked()
