@@ -1,6 +1,8 @@
 package tasksext
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -54,4 +56,44 @@ func TestResultsAreWholeAfterContentWasDropped(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Tasks that go on and that nobody reads stay without their content until they
+// end: the sweep asks for it then, and a part at a time.
+func TestTheSweepLeavesTasksThatGoOnWithoutContent(t *testing.T) {
+	inWorldWith(t, fixtures.Options{}, a2a.FollowerOptions{ContentBytes: 32 << 10}, func(w *world) {
+		t := w.t
+		text := strings.Repeat("0123456789abcdef", 1<<10)
+		w.agent.OnCommand("gather", func(_ context.Context, turn *fixtures.Turn) error {
+			if err := turn.Artifact(fixtures.Artifact{ArtifactID: "a", Parts: []fixtures.Part{fixtures.Text(text)}}); err != nil {
+				return err
+			}
+			for range 11 { // the stream stays open
+				if err := errors.Join(turn.Sleep(30*time.Second), turn.Working("")); err != nil {
+					return err
+				}
+			}
+			return turn.Complete()
+		})
+		var ids []string
+		for range 8 {
+			ids = append(ids, w.start("gather"))
+		}
+		time.Sleep(20 * time.Second)
+		before := len(w.agent.Calls("GetTask"))
+		time.Sleep(4 * sweepEvery)
+		if n := len(w.agent.Calls("GetTask")) - before; n > len(ids) {
+			t.Errorf("%d GetTasks within %s for %d tasks that nobody reads", n, 4*sweepEvery, len(ids))
+		}
+		time.Sleep(3 * sweepEvery)
+		if int(w.present.Load()) != len(ids) {
+			t.Errorf("%d results were made", w.present.Load())
+		}
+		for _, id := range ids {
+			d := w.get(w.call(id))
+			if r := w.result(d); d.Status != translate.TaskCompleted || !strings.Contains(r.text(), text) || strings.Contains(r.Structured.Note, "dropped") {
+				t.Errorf("%s is %s: %d bytes, note %q", d.ID, d.Status, len(r.text()), r.Structured.Note)
+			}
+		}
+	})
 }

@@ -145,15 +145,35 @@ func (s *Service) sweep(ctx context.Context) {
 		var gone *handles.Error
 		switch {
 		case err == nil:
-			if !s.whole(asking, r) && asking.Err() != nil {
-				continue // the next sweep's
-			}
-			r.mu.Lock()
-			s.settleEnded(ctx, r, entry)
-			r.mu.Unlock()
+			s.sweepRecord(ctx, asking, r, entry)
 		case errors.As(err, &gone) && gone.Code != handles.CodeStore:
 			s.drop(r)
 		}
+	}
+}
+
+// sweepRecord settles what has ended unseen. What the follower has dropped of
+// it is asked for while asking has time; else it is the next sweep's. A task
+// that goes on stays without: nobody reads it.
+func (s *Service) sweepRecord(ctx, asking context.Context, r *record, entry handles.Entry) {
+	asked := false
+	for {
+		r.mu.Lock()
+		lacks := false
+		if r.memo.Settled == nil && r.watch != nil {
+			now := r.watch.Now()
+			lacks = now.Done && now.Partial
+		}
+		if !lacks || asked {
+			s.settleEnded(ctx, r, entry)
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+		if asking.Err() != nil || !s.whole(asking, r) && asking.Err() != nil {
+			return
+		}
+		asked = true
 	}
 }
 
