@@ -14,8 +14,6 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
-
-	"a2agate/translate"
 )
 
 const (
@@ -152,7 +150,7 @@ func (a arguments) check(schema *checker, known []string) string {
 			return fmt.Sprintf("%q has %d items, more than %d", cut(name, 64), len(list), maxItems)
 		}
 	}
-	problem, err := translate.CheckNumbers(a.value, schema.check)
+	problem, err := schema.verdict(a.value)
 	if problem != "" || err == nil {
 		return problem
 	}

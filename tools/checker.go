@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"a2agate/translate"
 )
 
 // The most that one check against a stranger's schema may take: a handful of
@@ -48,7 +50,22 @@ type checker struct {
 
 // check validates a decoded value; the error is a *jsonschema.ValidationError,
 // or says why there is no verdict.
-func (c *checker) check(v any) (err error) {
+func (c *checker) check(v any) error {
+	left := c.patience
+	return c.checkWithin(v, &left)
+}
+
+// verdict is check for a value that may hold numbers of any length
+// (translate.CheckNumbers): the many checks that it may take have the time of
+// one between them.
+func (c *checker) verdict(v any) (problem string, err error) {
+	left := c.patience
+	return translate.CheckNumbers(v, func(v any) error { return c.checkWithin(v, &left) })
+}
+
+// checkWithin is check within what is left of the time, of which it takes what
+// it needs. To wait for another check costs none.
+func (c *checker) checkWithin(v any, left *time.Duration) (err error) {
 	if c.own {
 		return c.schema.Validate(v)
 	}
@@ -57,8 +74,10 @@ func (c *checker) check(v any) (err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.until, c.left, c.room = time.Now().Add(c.patience), c.steps, c.bytes
+	began := time.Now()
+	c.until, c.left, c.room = began.Add(*left), c.steps, c.bytes
 	defer func() {
+		*left -= time.Since(began)
 		if p := recover(); p != nil {
 			if p != errEndlessCheck { //nolint:errorlint // the very value
 				panic(p) //nolint:forbidigo // not ours: the edge answers it

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"a2agate/fixtures"
 )
@@ -36,4 +37,34 @@ func TestLongNumberThatNothingCompares(t *testing.T) {
 			t.Errorf("%+v", out.Result)
 		}
 	})
+}
+
+// Long numbers are looked at by many checks, which together may take no longer
+// than one.
+func TestChecksOfLongNumbersShareTheirTime(t *testing.T) {
+	c, err := compileSchema(json.RawMessage(`{"type":"object","properties":{"list":{"type":"array","items":{"type":"integer"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make([]any, 5_000)
+	for i := range list {
+		list[i] = json.Number("7")
+	}
+	v := map[string]any{"list": list}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		v[name] = json.Number("1" + strings.Repeat("0", 500))
+	}
+	c.patience = time.Hour
+	began := time.Now()
+	if err := c.check(map[string]any{"list": list}); err != nil {
+		t.Fatal(err)
+	}
+	c.patience = 3 * time.Since(began)
+	if problem, err := c.verdict(v); problem == "" && err == nil {
+		t.Error("dozens of checks were made within the time of three")
+	}
+	c.patience = time.Hour
+	if problem, err := c.verdict(v); problem != "" || err != nil {
+		t.Errorf("with time enough: %q, %v", problem, err)
+	}
 }

@@ -148,7 +148,7 @@ func (t *tool) conforms(raw json.RawMessage) bool {
 	if err != nil {
 		return false
 	}
-	problem, err := translate.CheckNumbers(v, t.output.check)
+	problem, err := t.output.verdict(v)
 	return problem == "" && err == nil
 }
 
