@@ -108,7 +108,11 @@ func (g *gateway) atHand() server.Counts {
 
 // request is told of an MCP request that is over.
 func (o *observation) request(x server.Exchange) {
-	o.metrics.Request(x.Method, string(x.Revision), x.Code, x.Duration)
+	code := x.Code
+	if x.Status == http.StatusTooManyRequests {
+		code = telemetry.OverLimit
+	}
+	o.metrics.Request(x.Method, string(x.Revision), code, x.Duration)
 	level := slog.LevelDebug
 	if x.Method == "tools/call" {
 		level = slog.LevelInfo

@@ -39,6 +39,29 @@ func (g *gate) read(t *testing.T, path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
+// TestCallsOverALimitAreNoInternalErrors: a caller that is too busy is no
+// fault of the gateway's, whatever the code that it is told.
+func TestCallsOverALimitAreNoInternalErrors(t *testing.T) {
+	t.Parallel()
+	g := newInnerGate(t, `{"agents":{"gone":{"url":"http://127.0.0.1:1"}},"limits":{"callsPerSecond":0.001},"log":{"level":"error"}}`, nil)
+	g.call(t, "a2a_discover", `{}`)
+	resp, err := g.post(t.Context(), "/mcp", "tools/call", "a2a_discover", `"name":"a2a_discover","arguments":{}`, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusTooManyRequests {
+		t.Fatalf("HTTP %d", resp.StatusCode)
+	}
+	_, text := g.read(t, "/metrics")
+	if want := `a2agate_requests_total{code="429",method="tools/call",revision="2026-07-28"} 1`; !strings.Contains(text, want) {
+		t.Errorf("missing: %s", want)
+	}
+	if strings.Contains(text, `code="-32603"`) {
+		t.Error("counted as an internal error")
+	}
+}
+
 // TestMetricsOfAGateway: what happens in a gateway is counted, under labels
 // that nobody outside can choose.
 func TestMetricsOfAGateway(t *testing.T) {

@@ -172,7 +172,7 @@ func NewMetrics(version string, now Now) *Metrics {
 	}
 	m.calls = counter("calls_total", "Tool calls that are over.", "tool", "agent", "outcome")
 	m.callTime = histogram("call_duration_seconds", "How long tool calls took, waiting for the agent included.", callBuckets, "tool")
-	m.requests = counter("requests_total", "MCP requests that are over; code is the JSON-RPC error code, 0 for a result.", "method", "revision", "code")
+	m.requests = counter("requests_total", "MCP requests that are over; code is the JSON-RPC error code, 0 for a result, 429 for one over a limit.", "method", "revision", "code")
 	m.requestTime = histogram("request_duration_seconds", "How long MCP requests took.", requestBuckets, "method")
 	m.refused = counter("refused_total", "Requests that were refused before they were read, by HTTP status.", "status")
 	m.upstream = counter("upstream_requests_total", "Requests to agents that are over; cause is what went wrong, none for nothing.", "agent", "op", "cause")
@@ -236,7 +236,13 @@ func (m *Metrics) tool(name string) string {
 	return name
 }
 
-// Request counts an MCP request that is over.
+// OverLimit stands for the code of a request that was over a limit of its
+// caller. On the wire its code is that of an internal error, for want of a
+// better one; here the two are told apart.
+const OverLimit = http.StatusTooManyRequests
+
+// Request counts an MCP request that is over. code is its JSON-RPC error code,
+// 0 for a result, or OverLimit.
 func (m *Metrics) Request(method, revision string, code int, took time.Duration) {
 	if m == nil {
 		return
@@ -252,6 +258,8 @@ func codeLabel(code int) string {
 	switch code {
 	case 0:
 		return "0"
+	case OverLimit:
+		return "429"
 	case -32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022:
 		return strconv.Itoa(code)
 	}

@@ -33,6 +33,7 @@ func TestMetrics(t *testing.T) {
 	m.Call("", "", "protocol_error", 0)
 	m.Request("tools/call", "2026-07-28", 0, time.Millisecond)
 	m.Request("no/such", "2026-07-28", -32601, time.Millisecond)
+	m.Request("tools/call", "2026-07-28", OverLimit, time.Millisecond)
 	m.Refused(401)
 	m.Upstream(Upstream{Agent: "billing", Op: "send", Took: time.Millisecond})
 	m.Upstream(Upstream{Agent: "billing", Op: "get", Cause: "timeout", Retry: 1, Fallback: "version"})
@@ -47,6 +48,7 @@ func TestMetrics(t *testing.T) {
 		`a2agate_call_duration_seconds_count{tool="a2a_send_message"} 2`,
 		`a2agate_requests_total{code="0",method="tools/call",revision="2026-07-28"} 1`,
 		`a2agate_requests_total{code="-32601",method="other",revision="2026-07-28"} 1`,
+		`a2agate_requests_total{code="429",method="tools/call",revision="2026-07-28"} 1`,
 		`a2agate_refused_total{status="401"} 1`,
 		`a2agate_upstream_requests_total{agent="billing",cause="none",op="send"} 1`,
 		`a2agate_upstream_requests_total{agent="billing",cause="timeout",op="get"} 1`,
@@ -110,7 +112,7 @@ func TestLabelsAreClosed(t *testing.T) {
 	text := scrape(t, m)
 	series := func(name string) int { return strings.Count(text, "\n"+name+"{") }
 	for name, most := range map[string]int{
-		"a2agate_calls_total": maxTools + 1, "a2agate_requests_total": 2, "a2agate_refused_total": 201,
+		"a2agate_calls_total": maxTools + 1, "a2agate_requests_total": 3, "a2agate_refused_total": 201,
 		"a2agate_upstream_requests_total": 1, "a2agate_upstream_fallbacks_total": 1,
 	} {
 		if n := series(name); n == 0 || n > most {
