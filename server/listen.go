@@ -198,7 +198,7 @@ func (l *listener) run(ctx context.Context, done <-chan struct{}, keepAlive time
 	tick := time.NewTicker(keepAlive)
 	defer tick.Stop()
 	for {
-		var err error
+		var due func(func([]byte) error) error
 		select {
 		case <-ctx.Done():
 			return
@@ -208,15 +208,26 @@ func (l *listener) run(ctx context.Context, done <-chan struct{}, keepAlive time
 			_ = emit(l.completion()) // the stream ends either way
 			return
 		case <-l.wake:
-			err = l.changes(emit)
+			due = l.changes
 		case <-tasks:
-			err = l.tasksDue(emit)
+			due = l.tasksDue
 		case <-tick.C:
-			err = emit(nil)
+			due = func(emit func([]byte) error) error { return emit(nil) }
 		}
-		if err != nil {
+		if l.over() || due(emit) != nil {
 			return
 		}
+	}
+}
+
+// over reports whether the caller is let in no more: then it hears of nothing,
+// whatever else has happened at the same time.
+func (l *listener) over() bool {
+	select {
+	case <-l.revoked:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"a2agate/tools"
 )
 
 // New settings are in force for the next request: hosts, origins, sizes and
@@ -106,4 +108,30 @@ func TestListenRevoked(t *testing.T) {
 			t.Errorf("%d are counted", n)
 		}
 	})
+}
+
+// What has changed by the time that a caller is let in no more is not for that
+// caller.
+func TestListenRevokedHearsOfNothing(t *testing.T) {
+	for range 30 {
+		cats := newCatalogues(basicCatalogue())
+		s := newServer(t, echo, func(o *Options) { o.Catalogues = cats })
+		revoked := make(chan struct{})
+		l := &listener{c: s.core, req: &Request{Envelope: &Envelope{}}, filter: listenFilter{tools: true}, revoked: revoked}
+		var heard []string
+		l.run(t.Context(), nil, time.Hour, func(msg []byte) error {
+			if heard = append(heard, string(msg)); len(heard) == 1 {
+				cats.change(func(f *fakeCatalogues) {
+					next := basicCatalogue()
+					next.Tools = next.Tools[:1]
+					f.cats[tools.View{}] = next
+				})
+				close(revoked)
+			}
+			return nil
+		})
+		if len(heard) != 1 {
+			t.Fatalf("after the acknowledgement it heard of %q", heard[1:])
+		}
+	}
 }
