@@ -247,3 +247,24 @@ func TestContentThatAllIsReadIsLookedAtRarely(t *testing.T) {
 		t.Error("the first look has to wait")
 	}
 }
+
+// A stream says that a task has ended, and GetTask, which is to bring what was
+// dropped, no longer knows it: the task has ended, it is not lost.
+func TestEndedTaskThatGetTaskDoesNotKnow(t *testing.T) {
+	following(t, true, func(o *FollowerOptions) { o.IdleBytes = 8 << 10 }, func(t *testing.T, a *agentFake, f *Follower) {
+		st := keptStream(t, a, f)
+		st.push(artifactNews("t1", "a", strings.Repeat("x", 20<<10), true))
+		synctest.Wait()
+		a.onGetTask(func(string) (*Task, error) { return nil, fakeNotFound() })
+		w := joinTask(t, f, "t1")
+		defer w.Close()
+		time.AfterFunc(time.Second, func() {
+			st.push(statusNews("t1", StateCompleted, "done"))
+			st.end(io.EOF)
+		})
+		s := waitFor(t, w, time.Minute, "the end", isDone)
+		if !inState(StateCompleted)(s) || s.Lost || s.Err != nil || !s.Partial || !noted(s, "20480 bytes") {
+			t.Errorf("partial %v, %s", s.Partial, describeSnapshot(s))
+		}
+	})
+}
