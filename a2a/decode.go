@@ -69,8 +69,9 @@ var (
 func (d decoder) event(body []byte) (Event, error) {
 	body, notes := cleanBody(body)
 	w := d.reply()
-	if err := json.Unmarshal(body, w); err == nil {
-		m := modeller{proto: d.proto, notes: notes}
+	rest, values := lift(body, liftFrom, liftMin)
+	if err := json.Unmarshal(rest, w); err == nil {
+		m := modeller{proto: d.proto, notes: notes, lifted: values}
 		ev, err := d.settle(w, &m)
 		if !m.odd && !errors.Is(err, errNotAnswer) {
 			return ev, err

@@ -15,6 +15,8 @@ type modeller struct {
 	// odd is set by a fast pass that met what only the lenient decoder keeps.
 	odd   bool
 	notes []string
+	// lifted are the data values that were not decoded.
+	lifted lifted
 }
 
 func (m *modeller) note(format string, args ...any) {
@@ -255,7 +257,7 @@ func (m *modeller) part(dst []Part, w *wirePart, proto bool) []Part {
 		return append(dst, base)
 	case strings.EqualFold(kind, "data"):
 		if len(w.Data) > 0 {
-			base.Kind, base.Data = PartData, w.Data
+			base.Kind, base.Data = PartData, m.lifted.at(w.Data)
 			return append(dst, base)
 		}
 	default:
@@ -288,9 +290,9 @@ func (m *modeller) contents(dst []Part, base Part, w *wirePart, kind string, pro
 	}
 	if kind == "" && len(w.Data) > 0 && (len(dst) == n || !isNull(w.Data)) {
 		p := base
-		p.Kind, p.Data = PartData, w.Data
+		p.Kind, p.Data = PartData, m.lifted.at(w.Data)
 		if proto {
-			p.Data = protoData(w.Data)
+			p.Data = protoData(p.Data)
 		}
 		dst = append(dst, p)
 	}
