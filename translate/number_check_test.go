@@ -27,6 +27,8 @@ func TestCheckNumbers(t *testing.T) {
 		{`{"required":["m"]}`, `{"n":` + long + `}`, "", "missing properties"},
 		{`{"properties":{"n":{"minimum":3}}}`, `{"n":2}`, "", "must be >= 3"},
 		{`{"maximum":3}`, long, "the number 999", ""},
+		{`{"maximum":1e400}`, "1e500", "the number 1e500", ""},
+		{`{"minimum":-999e400}`, "-" + long + "e400", "the number -999", ""},
 		{`{}`, `{"a":` + long + `,"b":` + long + `,"c":` + long + `,"d":` + long + `,"e":` + long + `,"f":` + long + `,"g":` + long + `,"h":` + long + `,"i":` + long + `}`, `"i": the number`, ""},
 	} {
 		v, err := decodeNumbers(json.RawMessage(tt.value))
