@@ -29,6 +29,10 @@ func (t *Table) Reserve(ctx context.Context, principal, agent string) (*Reservat
 	return &Reservation{t: t, place: e.Handle, fields: e}, nil
 }
 
+// reserved reports whether e is the place of a Reservation: all other handles
+// of tasks have an id of the task.
+func (e Entry) reserved() bool { return e.Kind == KindTask && e.TaskID == "" }
+
 // Task is Table.Task for the principal and the agent of the reservation. The
 // room is used where there is no other, and no other call of this process can
 // take it in between.

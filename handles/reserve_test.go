@@ -34,6 +34,10 @@ func TestReservedRoom(t *testing.T) {
 	if _, err := table.Reserve(ctx, "ann", "demo"); !errors.Is(err, ErrFull) {
 		t.Errorf("a second reservation: %v", err)
 	}
+	var seen []string
+	if err := table.Each(ctx, KindTask, func(e Entry) bool { seen = append(seen, e.TaskID); return true }); err != nil || len(seen) != 1 || seen[0] != "t0" {
+		t.Errorf("Each shows %q, %v: a reservation is no task", seen, err)
+	}
 	e, err := room.Task(ctx, "c", "t1", true)
 	if err != nil || e.TaskID != "t1" || e.Principal != "ann" || e.Agent != "demo" {
 		t.Fatalf("%+v, %v", e, err)

@@ -378,9 +378,10 @@ func (t *Table) Delete(ctx context.Context, handle string) error {
 
 // Each calls fn with every live entry of a kind, in no order, until fn returns
 // false; it is how the owner of a kind finds its entries after a restart.
-// Entries that come or go meanwhile may be left out. fn may call the table.
+// Entries that come or go meanwhile may be left out, and a Reservation, which
+// stands for no task yet, is. fn may call the table.
 func (t *Table) Each(ctx context.Context, kind Kind, fn func(Entry) bool) error {
-	err := t.store.Range(ctx, func(e Entry) bool { return e.Kind != kind || fn(e.clone()) })
+	err := t.store.Range(ctx, func(e Entry) bool { return e.Kind != kind || e.reserved() || fn(e.clone()) })
 	if err != nil {
 		return storeFailed(kind, "", err)
 	}
