@@ -23,6 +23,11 @@ type callFlags struct {
 	token   string
 	timeout time.Duration
 	raw     bool
+
+	// task is the task handle among the arguments, "" for none; sends says
+	// that the tool sends a message.
+	task  string
+	sends bool
 }
 
 // maxEvent bounds one event that call reads, 64 MiB.
@@ -34,10 +39,14 @@ func callCommand(p process) *cobra.Command {
 		Use:   "call TOOL [JSON]",
 		Short: "Call a tool of a running gateway",
 		Long: `Calls a tool of a running gateway as an MCP client would, and prints the text
-of the answer. Progress goes to stderr. The exit code is 5 when the tool says
-that it failed.
+of the answer. Progress goes to stderr.
 
-The token of a protected gateway is read from A2AGATE_TOKEN.`,
+The exit code is 0 for an answer, 5 when the tool says that it failed, 1 when
+there is no answer (no gateway, a refusal, the time is up), 2 when the command
+line is wrong.
+
+The token of a protected gateway is read from A2AGATE_TOKEN, the certificate
+of an authority of your own from SSL_CERT_FILE.`,
 		Example: `  a2agate call a2a_discover
   a2agate call a2a_send_message '{"text":"echo hello"}'
   a2agate call a2a_send_message '{"agent":"billing","text":"Who sent 4711?"}' --json`,
@@ -56,7 +65,12 @@ The token of a protected gateway is read from A2AGATE_TOKEN.`,
 			if err := json.Unmarshal([]byte(arguments), &object); err != nil || object == nil {
 				return usageError{fmt.Errorf("arguments %q are not a JSON object such as '{\"agent\":\"demo\",\"text\":\"echo hello\"}'", arguments)}
 			}
+			if err := checkEndpoint("--url", flags.url); err != nil {
+				return err
+			}
 			flags.token, _ = p.getenv("A2AGATE_TOKEN")
+			_ = json.Unmarshal(object["taskHandle"], &flags.task) // none, where it is no text
+			flags.sends = args[0] == "a2a_send_message"
 			ctx, cancel := context.WithTimeout(c.Context(), flags.timeout)
 			defer cancel()
 			return call(ctx, p, flags, args[0], json.RawMessage(arguments))
@@ -120,25 +134,21 @@ func call(ctx context.Context, p process, flags callFlags, tool string, argument
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return notReached(ctx, flags.url, err)
+		return notReached(ctx, flags, err)
 	}
 	defer resp.Body.Close()
 	a, err := readAnswer(resp, p.err)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil && a.Result == nil:
+		return outOfTime(ctx, flags)
+	case err != nil:
 		return err
 	}
-	return printAnswer(p.out, a, flags.raw)
-}
-
-func notReached(ctx context.Context, url string, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("no answer from %s in time; --timeout says how long to wait", url)
+	err = printAnswer(p.out, a, flags.raw)
+	if resp.StatusCode == http.StatusUnauthorized && err != nil {
+		return refusedToken(flags, err)
 	}
-	var op interface{ Unwrap() error }
-	if errors.As(err, &op) {
-		err = op.Unwrap()
-	}
-	return fmt.Errorf("no gateway at %s: %w; start one with 'a2agate demo', or say --url", url, err)
+	return err
 }
 
 // readAnswer reads the JSON-RPC answer, showing progress as it comes.
@@ -150,7 +160,7 @@ func readAnswer(resp *http.Response, progress io.Writer) (answer, error) {
 			err = json.Unmarshal(raw, &a)
 		}
 		if err != nil || a.Result == nil && a.Error == nil {
-			return a, fmt.Errorf("the gateway answers %s: %s", resp.Status, strings.TrimSpace(string(raw)))
+			return a, notAnEndpoint(resp, raw)
 		}
 		return a, nil
 	}
@@ -166,7 +176,9 @@ func readAnswer(resp *http.Response, progress io.Writer) (answer, error) {
 			return a, fmt.Errorf("the gateway sent a broken event: %w", err)
 		}
 		if a.Method == "notifications/progress" {
-			fmt.Fprintln(progress, a.Params.Message)
+			if !beginning(a.Params.Message) {
+				fmt.Fprintln(progress, a.Params.Message)
+			}
 			continue
 		}
 		if a.Result != nil || a.Error != nil {
@@ -174,6 +186,12 @@ func readAnswer(resp *http.Response, progress io.Writer) (answer, error) {
 		}
 	}
 	return a, errors.Join(errors.New("the stream ended without an answer"), lines.Err())
+}
+
+// beginning reports whether a line of progress says only that the gateway has
+// begun to wait: whether one comes before the agent's first is chance.
+func beginning(message string) bool {
+	return message == "working, 0s" || strings.HasSuffix(message, ": working, 0s")
 }
 
 func printAnswer(w io.Writer, a answer, raw bool) error {

@@ -148,6 +148,9 @@ func (f doctorFlags) examine(ctx context.Context, p process, args []string) (*re
 		if len(args) > 0 {
 			return nil, usageError{errors.New("--gateway looks at the gateway, not at agents; leave one of them out")}
 		}
+		if err := checkEndpoint("--gateway", f.gateway); err != nil {
+			return nil, err
+		}
 		add(f.examineGateway(ctx, p, f.gateway))
 		return r, nil
 	}

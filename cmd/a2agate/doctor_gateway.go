@@ -132,6 +132,10 @@ func (g gatewayProbe) name(ctx context.Context, c *chart, host string) bool {
 	default:
 		c.note(stepToken, "none is needed")
 	}
+	if (err != nil || a.Error == nil) && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed) {
+		c.found("gateway_path", "POST %s answers HTTP %d: %s", hiddenQuery(g.url), status, g.meant())
+		return false
+	}
 	var list struct {
 		Tools []json.RawMessage `json:"tools"`
 	}
@@ -141,6 +145,15 @@ func (g gatewayProbe) name(ctx context.Context, c *chart, host string) bool {
 	}
 	c.ok(stepTools, "%d tools", len(list.Tools))
 	return true
+}
+
+// meant names the endpoint that the address may have been meant for.
+func (g gatewayProbe) meant() string {
+	at, err := url.Parse(g.url)
+	if err != nil || at.Path == "/mcp" {
+		return "there is no MCP"
+	}
+	return "did you mean " + (&url.URL{Scheme: at.Scheme, Host: at.Host, Path: "/mcp"}).String() + "?"
 }
 
 func said(a answer) string {

@@ -50,7 +50,7 @@ func TestDoctorGateway(t *testing.T) {
 		{"origin-open", impostor(200, `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`)(t) + "/mcp", nil, "", 0},
 		{"no-tools", impostor(500, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"internal error"}}`)(t) + "/mcp", nil, "", 1},
 		{"certificate", newTLSAgent(t, time.Hour, nil).URL + "/mcp", nil, "", 1},
-		{"no-url", "nowhere", nil, "", 1},
+		{"other-path", strings.TrimSuffix(open.url, "/mcp") + "/api", nil, "", 1},
 	}
 	seen := map[string]bool{}
 	for _, tt := range cases {
@@ -63,7 +63,7 @@ func TestDoctorGateway(t *testing.T) {
 			if code != tt.code || stderr != "" || strings.Contains(stdout, "s3cr3t") {
 				t.Errorf("exit code %d, want %d; on stderr %q", code, tt.code, stderr)
 			}
-			at := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(tt.url, "http://"), "https://"), "/mcp")
+			at := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(tt.url, "/api"), "http://"), "https://"), "/mcp")
 			golden.check(t, tt.name, settled(strings.ReplaceAll(stdout, at, "GATEWAY")))
 			for _, m := range findingLine.FindAllStringSubmatch(stdout, -1) {
 				seen[m[1]] = true

@@ -149,7 +149,7 @@ func findings() []finding {
 		{"gateway_not", stepReach, resultFailure, "Something else than a2agate answers there.",
 			"choose another port with --listen, and name it with --gateway"},
 		{"gateway_tls", stepReach, resultFailure, "The gateway's certificate is not accepted here.",
-			"use the name that stands in the certificate, and install its authority on this machine"},
+			"use the name that stands in the certificate, and install its authority on this machine, or name its file in SSL_CERT_FILE"},
 		{"host_refused", stepHost, resultFailure, "The gateway does not answer to that host name.",
 			"add the name to allowedHosts, or set publicUrl"},
 		{"token_missing", stepToken, resultFailure, "The gateway wants to know who calls.",
@@ -160,6 +160,8 @@ func findings() []finding {
 			"add the origin to allowedOrigins"},
 		{"origin_open", stepOrigin, resultWarning, "A request from a foreign web page is let in: something before the gateway takes the Origin header away.",
 			"have the proxy pass Origin and Host on as they are"},
+		{"gateway_path", stepTools, resultFailure, "A gateway is there, but its MCP endpoint is at another path.",
+			"give clients and --gateway the whole address that 'a2agate serve' prints; it ends in /mcp unless a proxy has another path"},
 		{"tools_failed", stepTools, resultFailure, "The gateway does not list its tools.",
 			"look at the gateway's log"},
 	}

@@ -74,6 +74,11 @@ func install(p process, id string, flags installFlags) error {
 	if scope != clientfile.User && scope != clientfile.Project {
 		return usageError{fmt.Errorf("--scope %q: want user or project", flags.scope)}
 	}
+	if !flags.remove { // only the name counts then
+		if err := checkEndpoint("--url", flags.url); err != nil {
+			return err
+		}
+	}
 	server := clientfile.Server{Name: flags.name, URL: flags.url, TokenEnv: flags.tokenEnv}
 	entry, err := client.Entry(server)
 	if err != nil {
