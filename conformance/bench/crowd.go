@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func (w *world) startCrowdGateway(s settings, programs []*process) error {
 // warm calls every agent once, so that cards and clients are there.
 func (w *world) warm(ctx context.Context) error {
 	for i := range crowdAgents {
-		if err := once(ctx, http.DefaultClient, w.crowdCall(i, `"echo hello"`, "", "hello")); err != nil {
+		if err := once(ctx, http.DefaultClient, w.crowdCall(i, `"echo hello"`, "", "hello"), new(bytes.Buffer)); err != nil {
 			return err
 		}
 	}
@@ -193,7 +194,7 @@ func (w *world) tasks(ctx context.Context, s settings, out io.Writer, base holdi
 			for i := n; i < crowdTasks; i += 16 {
 				r := w.crowdCall(i, `"slow 3600"`, `,"blocking":true`, `"resultType":"task"`)
 				r.body = strings.Replace(r.body, `clientCapabilities":{}`, `clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`, 1)
-				if err := once(ctx, client, r); err != nil {
+				if err := once(ctx, client, r, new(bytes.Buffer)); err != nil {
 					mu.Lock()
 					first = err
 					mu.Unlock()

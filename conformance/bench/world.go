@@ -169,7 +169,7 @@ func (w *world) ready(ctx context.Context) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for _, c := range w.cases() {
 		for {
-			err := once(ctx, http.DefaultClient, c.gateway)
+			err := once(ctx, http.DefaultClient, c.gateway, new(bytes.Buffer))
 			if err == nil {
 				break
 			}
@@ -178,7 +178,7 @@ func (w *world) ready(ctx context.Context) error {
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
-		if err := once(ctx, http.DefaultClient, c.proxy); err != nil {
+		if err := once(ctx, http.DefaultClient, c.proxy, new(bytes.Buffer)); err != nil {
 			return fmt.Errorf("%s: the proxy does not answer: %w", c.name, err)
 		}
 	}
