@@ -156,8 +156,8 @@ func (x *exchange) lacks() bool {
 	return x.dropped != nil && (x.agg.light || !x.streams() || !x.src.send)
 }
 
-// askAgain is the wait between two tries to have dropped content while a stream
-// is open: it grows with those that failed.
+// askAgain is the wait between two tries to have dropped content: it grows with
+// those that failed.
 func (x *exchange) askAgain() time.Duration { return x.f.o.PollMin << min(x.denied, 7) }
 
 // weigh counts what the exchange holds, and drops it at once where it is more

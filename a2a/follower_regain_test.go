@@ -104,6 +104,13 @@ func TestManyArtifactsDroppedAndPolled(t *testing.T) {
 // An agent that cannot return what was dropped is asked ever more rarely,
 // however much its stream says to whoever waits.
 func TestDroppedContentAskedForEverMoreRarely(t *testing.T) {
+	for _, refreshes := range []bool{false, true} {
+		droppedContentAskedForEverMoreRarely(t, refreshes)
+	}
+}
+
+// refreshes has the reader ask at every change, as a listener to a task does.
+func droppedContentAskedForEverMoreRarely(t *testing.T, refreshes bool) {
 	following(t, true, func(o *FollowerOptions) { o.IdleBytes = 8 << 10 }, func(t *testing.T, a *agentFake, f *Follower) {
 		a.set("get", &Error{Cause: CauseLimit, Message: "the answer is larger than limits.replyBytes"})
 		st := keptStream(t, a, f)
@@ -120,7 +127,12 @@ func TestDroppedContentAskedForEverMoreRarely(t *testing.T) {
 			st.push(statusNews("t1", StateCompleted, ""))
 			st.end(io.EOF)
 		}()
-		s := waitFor(t, w, 2*time.Minute, "the end", isDone)
+		s := waitFor(t, w, 2*time.Minute, "the end", func(s Snapshot) bool {
+			if refreshes && s.Partial && !s.Done {
+				_, _ = w.Refresh(t.Context())
+			}
+			return s.Done
+		})
 		if n := a.count("get") - before; n < 2 || n > 10 {
 			t.Errorf("%d GetTasks within a minute", n)
 		}

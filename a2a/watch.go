@@ -141,7 +141,7 @@ func (x *exchange) waiterComes(now time.Time) {
 		x.backoff = min(x.backoff, x.f.o.PollMin)
 		x.replan(now)
 	}
-	if x.light() && x.src != nil && x.poll == nil && now.Sub(x.lastTry) >= x.askAgain() && x.wantsRefresh(now) {
+	if x.light() && x.src != nil && x.poll == nil && now.Sub(x.lastTry) >= x.f.o.PollMin && x.wantsRefresh(now) {
 		x.startPoll(false)
 	}
 }
@@ -187,7 +187,8 @@ func (x *exchange) unlisten(w *Watch) {
 //
 // The error is the *Error of that GetTask, beside the snapshot that says what
 // it means (Trouble, Lost), or ctx's own. Content that was dropped
-// (Snapshot.Partial) is asked for in any case.
+// (Snapshot.Partial) is asked for in any case, but ever more rarely where the
+// agent has not returned it.
 func (w *Watch) Refresh(ctx context.Context) (Snapshot, error) {
 	x := w.lock()
 	now := time.Now()
@@ -206,7 +207,7 @@ func (w *Watch) Refresh(ctx context.Context) (Snapshot, error) {
 }
 
 func (x *exchange) wantsRefresh(now time.Time) bool {
-	lacks := x.lacks()
+	lacks := x.lacks() && (x.denied == 0 || now.Sub(x.lastTry) >= x.askAgain())
 	if x.gone || x.taskID == "" || !lacks && (x.done || x.streams()) {
 		return false
 	}
