@@ -28,7 +28,8 @@ const (
 // A full store makes room in this order: expired entries, then the settled
 // entry (also a context or a state) whose last use is longest ago, then the
 // running one whose last use is longest ago if that is more than Idle. When
-// every entry is running and was used within Idle, Create answers CodeFull:
+// every entry is running and was used within Idle, or is room kept for a task
+// (Table.Reserve), Create answers CodeFull:
 // work that somebody waits for is not dropped for new work.
 type Limits struct {
 	Max  int
@@ -193,11 +194,23 @@ func (m *Memory) victim(now time.Time) *record {
 	if _, r, ok := m.settled.GetOldest(); ok {
 		return r
 	}
-	if _, r, ok := m.running.GetOldest(); ok && now.UnixNano()-r.used > int64(m.limits.Idle) {
-		return r
+	for range maxPassed {
+		_, r, ok := m.running.GetOldest()
+		if ok && r.entry.reserved() && now.Before(r.entry.Expires) {
+			m.running.Get(r.entry.Handle) // behind the others: it is used by whoever waits
+			continue
+		}
+		if ok && now.UnixNano()-r.used > int64(m.limits.Idle) {
+			return r
+		}
+		break
 	}
 	return nil
 }
+
+// maxPassed bounds the reservations that are passed over in the search for an
+// entry that may go.
+const maxPassed = 16
 
 // insert adds a record. The caller holds mu and has made room.
 func (m *Memory) insert(key Key, e Entry, now time.Time) {

@@ -15,13 +15,14 @@ type Reservation struct {
 	fields Entry
 }
 
-// Reserve keeps room for one task of this principal at an agent, for as long as
-// a call may take (6 min). CodeFull when there is none.
-func (t *Table) Reserve(ctx context.Context, principal, agent string) (*Reservation, error) {
+// Reserve keeps room for one task of this principal at an agent, for hold at
+// least: how long the work may take to be known. It bounds for how long the room
+// is lost when nobody releases it. CodeFull when there is none.
+func (t *Table) Reserve(ctx context.Context, principal, agent string, hold time.Duration) (*Reservation, error) {
 	now := time.Now().UTC()
 	e := Entry{
 		Handle: mint(KindTask), Kind: KindTask, Principal: principal, Agent: agent,
-		Created: now, Expires: now.Add(lease), Running: true,
+		Created: now, Expires: now.Add(max(lease, hold)), Running: true,
 	}
 	if _, _, err := t.create(ctx, Key{}, e); err != nil {
 		return nil, storeFailed(KindTask, "", err)

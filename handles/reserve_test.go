@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -24,14 +25,14 @@ func TestReservedRoom(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	table := reserving(t, 2)
-	room, err := table.Reserve(ctx, "ann", "demo")
+	room, err := table.Reserve(ctx, "ann", "demo", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := table.Task(ctx, "ann", "demo", "c", "t0", true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := table.Reserve(ctx, "ann", "demo"); !errors.Is(err, ErrFull) {
+	if _, err := table.Reserve(ctx, "ann", "demo", 0); !errors.Is(err, ErrFull) {
 		t.Errorf("a second reservation: %v", err)
 	}
 	var seen []string
@@ -59,7 +60,7 @@ func TestReleasedRoom(t *testing.T) {
 	ctx := context.Background()
 	table := reserving(t, 1)
 	for range 3 {
-		room, err := table.Reserve(ctx, "ann", "demo")
+		room, err := table.Reserve(ctx, "ann", "demo", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,7 @@ func TestReservedRoomAmongMany(t *testing.T) {
 	got := make(chan bool, 200)
 	for i := range 200 {
 		wg.Go(func() {
-			room, err := table.Reserve(ctx, "ann", "demo")
+			room, err := table.Reserve(ctx, "ann", "demo", 0)
 			if err != nil {
 				return
 			}
@@ -110,7 +111,7 @@ func TestReservedRoomAmongMany(t *testing.T) {
 func TestReservationOnEveryStore(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, tab *Table) {
 		ctx := context.Background()
-		room, err := tab.Reserve(ctx, "ann", "demo")
+		room, err := tab.Reserve(ctx, "ann", "demo", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,6 +128,34 @@ func TestReservationOnEveryStore(t *testing.T) {
 		}
 		if got, err := tab.Lookup(ctx, KindTask, e.Handle, "ann"); err != nil || got.TaskID != "t1" {
 			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// Room is kept for as long as was asked for, and no longer where nobody gives
+// it back.
+func TestReservedRoomIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		table := reserving(t, 1)
+		room, err := table.Reserve(ctx, "ann", "demo", 30*time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(29 * time.Minute)
+		if _, err := table.Reserve(ctx, "ann", "demo", 0); !errors.Is(err, ErrFull) {
+			t.Errorf("a second reservation: %v", err)
+		}
+		if _, err := room.Task(ctx, "c", "t1", false); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if _, err = table.Reserve(ctx, "ann", "demo", 30*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(31 * time.Minute)
+		if _, err := table.Task(ctx, "ann", "demo", "c", "t2", true); err != nil {
+			t.Errorf("room that nobody has given back: %v", err)
 		}
 	})
 }

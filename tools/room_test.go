@@ -1,9 +1,11 @@
 package tools
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"a2agate/fixtures"
 	"a2agate/handles"
 )
 
@@ -48,6 +50,34 @@ func TestNoRoomForAHandle(t *testing.T) {
 		wantEqual(t, "status", got.str("status"), "completed")
 		if got = g.send(`{"text":"slow 60 abc","blocking":false}`); got.str("taskHandle") == "" {
 			t.Errorf("no handle when there is room again: %s", got.text)
+		}
+	})
+}
+
+// An agent may take long to say a first word, where the configuration lets
+// calls wait: the room is kept all the while.
+func TestRoomIsKeptWhileAnAgentIsSilent(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		table, err := handles.New(handles.Options{TTL: 15 * time.Minute, Max: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = table.Close() })
+		g := newGateway(t, map[string]fixtures.Options{"demo": {Unary: true}}, func(o *Options) { o.Handles, o.Wait.Without = table, 30*time.Minute })
+		silent := make(chan struct{})
+		g.demo().OnCommand("brood", func(_ context.Context, turn *fixtures.Turn) error {
+			<-silent
+			return turn.Working("")
+		})
+		first := make(chan answerSeen)
+		go func() { first <- g.send(`{"text":"brood","blocking":false}`) }()
+		time.Sleep(10 * time.Minute)
+		got := g.send(`{"text":"slow 60 abc","blocking":false}`)
+		wantEqual(t, "isError while the room is kept", got.IsError, true)
+		wantText(t, got.text, "nothing was sent")
+		close(silent)
+		if got := <-first; got.str("taskHandle") == "" {
+			t.Errorf("no handle: %s", got.text)
 		}
 	})
 }

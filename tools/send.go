@@ -219,6 +219,9 @@ func (x *exchange) run(ctx context.Context) translate.Outcome {
 	}
 }
 
+// reserveSpare is for what a call does beside waiting for the agent.
+const reserveSpare = time.Minute
+
 // reserve makes sure of a handle before a message is sent whose answer could
 // not be collected without one.
 func (x *exchange) reserve(ctx context.Context) error {
@@ -227,7 +230,7 @@ func (x *exchange) reserve(ctx context.Context) error {
 	if x.blocking && !asTask || x.task.Handle != "" || inv.room != nil {
 		return nil
 	}
-	room, err := inv.st.opts.Handles.Reserve(ctx, inv.call.Principal, inv.agent.Alias)
+	room, err := inv.st.opts.Handles.Reserve(ctx, inv.call.Principal, inv.agent.Alias, x.budget+reserveSpare)
 	var bad *handles.Error
 	if errors.As(err, &bad) {
 		return fault("nothing was sent, for its result could not be collected: " + bad.Error())

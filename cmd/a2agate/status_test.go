@@ -385,7 +385,7 @@ func TestOpenTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	room, err := table.Reserve(ctx, "p", "other") // of a send under way: no task yet
+	room, err := table.Reserve(ctx, "p", "other", 0) // of a send under way: no task yet
 	if err != nil {
 		t.Fatal(err)
 	}
