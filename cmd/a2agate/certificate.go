@@ -34,12 +34,21 @@ type fileStamp struct {
 func newCertificate(cfg config.TLS, log *slog.Logger) (*certificate, error) {
 	c := &certificate{certFile: cfg.CertFile, keyFile: cfg.KeyFile, log: log}
 	c.stamp = c.stampNow()
-	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	pair, err := loadPair(c.certFile, c.keyFile)
 	if err != nil {
-		return nil, fmt.Errorf("tls: the certificate %q with the key %q cannot be used: %w", c.certFile, c.keyFile, plainFileError(err))
+		return nil, fmt.Errorf("tls: %w", err)
 	}
-	c.current = &pair
+	c.current = pair
 	return c, nil
+}
+
+// loadPair reads a certificate and its key. The error names both.
+func loadPair(certFile, keyFile string) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate %q with the key %q cannot be used: %w", certFile, keyFile, plainFileError(err))
+	}
+	return &pair, nil
 }
 
 func plainFileError(err error) error {

@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"a2agate/config"
 )
 
 // version is set by the linker.
@@ -58,13 +60,35 @@ func run(ctx context.Context, args []string, p process) int {
 	case errors.As(err, &code):
 		return int(code)
 	default:
-		fmt.Fprintf(p.err, "a2agate: %v\n", err)
+		printError(p.err, err)
 		var usage usageError
 		if errors.As(err, &usage) {
 			return 2
 		}
 		return 1
 	}
+}
+
+// printError prints an error: one line, or a heading and a line for each
+// problem of a configuration.
+func printError(w io.Writer, err error) {
+	var problems *config.Error
+	if !errors.As(err, &problems) || len(problems.Problems) < 2 {
+		fmt.Fprintf(w, "a2agate: %v\n", err)
+		return
+	}
+	fmt.Fprintf(w, "a2agate: %s\n", counted(len(problems.Problems), "problem"))
+	for _, problem := range problems.Problems {
+		fmt.Fprintf(w, "  %s\n", problem)
+	}
+}
+
+// counted is a number of things, in words.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // usageError is a misuse of the command line.

@@ -37,7 +37,7 @@ func (f fileFlags) load(p process, args []string) (*config.Config, error) {
 	if err := debugFromEnv(cfg, p.getenv); err != nil {
 		return nil, err
 	}
-	return cfg, f.exposed(cfg.Listen, cfg)
+	return cfg, f.placed(f.exposed(cfg.Listen, cfg), cfg)
 }
 
 func (f fileFlags) read(p process, args []string) (*config.Config, error) {
@@ -76,8 +76,34 @@ func (f fileFlags) exposed(listen string, cfg *config.Config) error {
 	if f.insecure || cfg.Auth.Enabled() || loopback(listen) {
 		return nil
 	}
-	return fmt.Errorf("listen %q can be reached from other machines and no auth is configured; "+
-		"add auth.tokens or auth.oauth to the file, listen on 127.0.0.1, or say --insecure", listen)
+	return exposedError(listen)
+}
+
+// exposedError is the address of a listener that lets everybody in.
+type exposedError string
+
+func (e exposedError) Error() string { return "listen " + e.words() }
+
+func (e exposedError) words() string {
+	return fmt.Sprintf("%q can be reached from other machines and no auth is configured; "+
+		"add auth.tokens or auth.oauth to the file, listen on 127.0.0.1, or say --insecure", string(e))
+}
+
+// placed says where in the file the address stands that lets everybody in.
+func (f fileFlags) placed(err error, cfg *config.Config) error {
+	var open exposedError
+	if !errors.As(err, &open) || f.listen != "" || cfg.Path == "" {
+		return err
+	}
+	data, failed := os.ReadFile(cfg.Path)
+	if failed != nil { // it could be read a moment ago
+		return err
+	}
+	at, found := config.Locate(cfg.Path, data, open.words(), "listen")
+	if !found {
+		at, _ = config.Locate(cfg.Path, data, open.words(), "host")
+	}
+	return &config.Error{Problems: []config.Problem{at}, Files: cfg.Files}
 }
 
 // loopback reports whether an address is reachable from this machine only.
