@@ -109,8 +109,12 @@ type Agent struct {
 	fresh   time.Time
 	due     time.Time
 	// worked says that the agent has worked during flight.
-	worked  bool
-	breaker breaker
+	worked bool
+	// sought is the last look because nothing was at the interface, begun at
+	// soughtAt.
+	sought   *cardFlight
+	soughtAt time.Time
+	breaker  breaker
 }
 
 // cardFlight is one discovery that all who need it wait for.

@@ -161,7 +161,7 @@ func (a *Agent) clientOptions(card *Card, d *discovery) ClientOptions {
 		HTTP:    &http.Client{Transport: a.transport},
 		Headers: a.cfg.canonicalHeaders(), Streaming: card.Streaming,
 		EmptyStreamFallback: a.cfg.EmptyStreamFallback, Limits: a.cfg.Limits, Timeouts: a.cfg.Timeouts,
-		MaxConcurrent: a.cfg.MaxConcurrent, Observe: a.observe, Start: a.cfg.Start,
+		MaxConcurrent: a.cfg.MaxConcurrent, Observe: a.observe, Start: a.cfg.Start, elsewhere: a.elsewhere,
 	}
 	if d.placed.auth != nil {
 		o.Auth = originBound{d.placed.auth, a.own}
@@ -190,7 +190,7 @@ func unspokenExtension(card *Card, spoken []string) string {
 // failure leaves the public card.
 func (a *Agent) extend(ctx context.Context, d *discovery) {
 	options := d.options
-	options.Observe = nil
+	options.Observe, options.elsewhere = nil, nil // it is part of a look at the card
 	client, err := NewClient(options)
 	if err != nil {
 		return

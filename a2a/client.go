@@ -358,10 +358,14 @@ func (c *Client) unary(ctx context.Context, op *operation, decode func(*roundTri
 		return c.own(err, op)
 	}
 	defer release()
-	if _, err := c.run(ctx, op, func(rt *roundTrip) *Error { return rt.readUnary(decode) }); err != nil {
-		return c.own(err, op)
+	if _, err = c.run(ctx, op, func(rt *roundTrip) *Error { return rt.readUnary(decode) }); err == nil {
+		return nil
 	}
-	return nil
+	release()
+	if next, again := c.moved(ctx, op, err); next != nil {
+		return next.unary(ctx, again, decode)
+	}
+	return c.own(err, op)
 }
 
 // check refuses what cannot be sent.

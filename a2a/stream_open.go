@@ -58,12 +58,23 @@ func (c *Client) open(ctx context.Context, op *operation) (EventStream, error) {
 	if err != nil && err.Cause == CauseEmptyStream && op.kind == opStream {
 		s, err = c.afterEmpty(ctx, r, op, err)
 	}
-	if err != nil {
-		release()
-		return nil, c.own(err, op)
+	if err == nil {
+		s.release = release
+		return s, nil
 	}
-	s.release = release
-	return s, nil
+	release()
+	next, again := c.moved(ctx, op, err)
+	switch {
+	case next == nil:
+		return nil, c.own(err, op)
+	case again.stream():
+		return next.open(ctx, again)
+	}
+	ev, failed := next.event(ctx, again)
+	if failed != nil {
+		return nil, failed
+	}
+	return oneEvent(ev), nil
 }
 
 // afterEmpty is what follows a stream without an event: the unary send of the

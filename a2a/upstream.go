@@ -96,6 +96,10 @@ type ClientOptions struct {
 	Observe func(Exchange)
 	// Start is told of each upstream request before it is made; may be nil.
 	Start StartFunc
+	// elsewhere returns the client of the interfaces that the agent has moved
+	// to, asked by the one that found nothing at its own; else nil and why
+	// there is none. It may be nil.
+	elsewhere func(context.Context, *Client) (*Client, string)
 }
 
 // StartFunc is told of an upstream request before it is made: of x, Status,

@@ -27,7 +27,7 @@ var (
 		"notifications/initialized", "notifications/cancelled", "notifications/progress")
 	opLabels       = setOf("send", "stream", "get", "list", "cancel", "subscribe", "card", "query")
 	causeLabels    = setOf("agent", "dial", "dns", "tls", "reset", "timeout", "canceled", "http", "auth", "protocol", "limit", "empty_stream", "truncated", "unavailable", "busy", "invalid")
-	fallbackLabels = setOf("interface", "auth", "content_type", "version", "subscribe_get", "path", "slash", "url", "empty_stream")
+	fallbackLabels = setOf("interface", "auth", "content_type", "version", "subscribe_get", "path", "slash", "url", "empty_stream", "moved")
 	outcomeLabels  = setOf("result", "tool_error", "input_required", "task", "protocol_error")
 	revisionLabels = setOf("2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26")
 	stateLabels    = []string{"ready", "connecting", "auth_required", "not_a_card", "invalid_card", "blocked_origin", "no_interface", "down"}
