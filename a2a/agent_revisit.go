@@ -32,6 +32,18 @@ func (a *Agent) revisitLocked() bool {
 	return true
 }
 
+// Recheck has Run look at the card now, however fresh it is or however long an
+// agent in trouble would be left alone: somebody has asked for it. It does not
+// wait for the outcome.
+func (a *Agent) Recheck() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.flight == nil {
+		a.due = time.Now()
+		a.poke()
+	}
+}
+
 // works reports whether an exchange was one in which the agent may have done
 // something.
 func (x Exchange) works() bool {

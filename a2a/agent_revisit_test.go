@@ -64,6 +64,40 @@ func TestWorkRevisitsTheCard(t *testing.T) {
 	}
 }
 
+// TestRecheck: who asks for it has the card read again at once, a fresh one and
+// that of an agent in trouble alike.
+func TestRecheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looks atomic.Int32
+		var broken atomic.Bool
+		a := memoryAgent(t, AgentConfig{}, func(w http.ResponseWriter, r *http.Request) {
+			looks.Add(1)
+			if broken.Load() {
+				w.WriteHeader(http.StatusNotImplemented)
+				return
+			}
+			w.Header().Set("Cache-Control", "max-age=3600")
+			serveCard("http://agent.test/rpc")(w, r)
+		})
+		stop := running(t, a)
+		synctest.Wait()
+		for i := range 10 {
+			broken.Store(i < 9)
+			before := looks.Load()
+			a.Recheck()
+			synctest.Wait()
+			if n := looks.Load() - before; n != 1 {
+				t.Errorf("look %d: %d requests for the card", i+1, n)
+			}
+		}
+		if notes := a.Status().Notes; len(notes) > 0 {
+			t.Errorf("notes %q", notes)
+		}
+		stop()
+		a.Close()
+	})
+}
+
 // TestManyMessagesRevisitOnce: however busy an agent is, its card is asked for
 // twice a second at most.
 func TestManyMessagesRevisitOnce(t *testing.T) {
