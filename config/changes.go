@@ -11,8 +11,9 @@ func (a Agent) Equal(b Agent) bool { return reflect.DeepEqual(a, b) }
 
 // Changes compares the agents of two configurations and returns the aliases of
 // those that are new, that differ and that are gone, each in the order of its
-// file. The order of agents in a file is no difference.
+// file, none of the lists nil. The order of agents in a file is no difference.
 func Changes(before, after *Config) (added, changed, removed []string) {
+	added, changed, removed = []string{}, []string{}, []string{}
 	for _, a := range after.Agents {
 		if old, ok := before.Agent(a.Alias); !ok {
 			added = append(added, a.Alias)

@@ -47,13 +47,19 @@ func urlScheme(secure config.TLS) string {
 	return "http"
 }
 
-// printBanner says what serve runs and how to connect to it.
-func printBanner(ctx context.Context, w io.Writer, f *fleet, url string, cfg *config.Config) {
+// settle waits a moment for the agents' first states. It reports whether the
+// gateway still runs then.
+func settle(ctx context.Context, f *fleet) bool {
 	waitForStates(ctx, f.list(), bannerPatience)
 	if ctx.Err() != nil {
-		return
+		return false
 	}
 	f.changed() // the tools of an agent that is shown as ready are listed by then
+	return true
+}
+
+// printBanner says what serve runs and how to connect to it.
+func printBanner(w io.Writer, f *fleet, url string, cfg *config.Config) {
 	fmt.Fprintln(w, "\nagents")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, m := range f.list() {
@@ -76,7 +82,7 @@ func stateLine(m *member) string {
 	if card == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s, %d skills, A2A %s %s at %s", translate.CutRunes(oneLine(card.Name), 60), len(card.Skills), st.Version, st.Binding, st.URL)
+	return fmt.Sprintf("%s, %s, A2A %s %s at %s", translate.CutRunes(oneLine(card.Name), 60), counted(len(card.Skills), "skill"), st.Version, st.Binding, st.URL)
 }
 
 // oneLine makes one line for a terminal of words that may be a stranger's:

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -61,11 +64,25 @@ func demo(ctx context.Context, p process, listen, agentListen string) error {
 	return err
 }
 
+// shellWord is a word as a shell takes it.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > unicode.MaxASCII || strings.ContainsRune("_./:@%+=,-", r)
+	}
+	switch {
+	case s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0:
+		return s
+	case runtime.GOOS == "windows":
+		return `"` + s + `"` // there is no quote in a path
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // tryIt prints calls that work as they stand.
-func tryIt(w io.Writer, url string) {
+func tryIt(w io.Writer, program, url string) {
 	fmt.Fprintf(w, `
 try it
-  a2agate call --url %[1]s a2a_send_message '{"text":"task hello"}'
+  %[2]s call --url %[1]s a2a_send_message '{"text":"task hello"}'
 
   curl -s %[1]s \
     -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \
@@ -74,5 +91,5 @@ try it
          "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}'
 
 Send "help" as the text for everything the demo agent does. Ctrl-C stops.
-`, url)
+`, url, shellWord(program))
 }

@@ -157,6 +157,7 @@ func TestHangupReloads(t *testing.T) {
 	defer release()
 	p.signal(t, syscall.SIGHUP)
 	g.log.match(t, "reloading the configuration on a signal")
+	g.log.match(t, `msg="configuration unchanged" file=`)
 	g.edit(t, strings.Replace(g.config(t), `"agents"`, `"toolPrefix":"x","agents"`, 1), reloaded)
 	p.signal(t, os.Interrupt)
 	if code := p.end(t); code != 0 {

@@ -24,12 +24,15 @@ var version = "dev"
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], process{
+		name: os.Args[0],
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv, getwd: os.Getwd,
 	}))
 }
 
 // process is what a subcommand may touch of the process it runs in.
 type process struct {
+	// name is the program as it was started.
+	name     string
 	in       io.Reader
 	out, err io.Writer
 	getenv   func(string) (string, bool)

@@ -81,7 +81,7 @@ type shell struct {
 
 func (s shell) process(in io.Reader, out, err io.Writer) process {
 	return process{
-		in: in, out: out, err: err,
+		name: "a2agate", in: in, out: out, err: err,
 		getenv: func(name string) (string, bool) { v, ok := s.env[name]; return v, ok },
 		getwd:  func() (string, error) { return s.dir, nil },
 	}

@@ -90,22 +90,25 @@ func (r *reloader) watch(ctx context.Context, again <-chan os.Signal) {
 	}()
 	defer func() { stop(); <-done }()
 	for slices.Equal(watched, r.names) {
+		asked := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 		case <-again:
+			asked = true
 			r.log.Info("reloading the configuration on a signal")
 		}
-		r.reload(ctx)
+		r.reload(ctx, asked)
 		if r.looked != nil {
 			r.looked()
 		}
 	}
 }
 
-// reload reads the file and puts it in force.
-func (r *reloader) reload(ctx context.Context) {
+// reload reads the file and puts it in force. Who has asked is told how it
+// ended even when nothing is new.
+func (r *reloader) reload(ctx context.Context, asked bool) {
 	if err := r.g.pins.read(); err != nil {
 		r.log.Error("accepted cards not reloaded", "err", err)
 	}
@@ -115,7 +118,7 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			r.refuse(err)
+			r.refuse(err, asked)
 		}
 		return
 	}
@@ -132,6 +135,9 @@ func (r *reloader) reload(ctx context.Context) {
 	r.mu.Unlock()
 	r.g.refresh() // cards may have been accepted
 	if unchanged {
+		if asked {
+			r.log.Info("configuration unchanged", "file", next.Path)
+		}
 		return
 	}
 	r.g.observed.metrics.Reload(true)
@@ -146,7 +152,7 @@ func (r *reloader) reload(ctx context.Context) {
 }
 
 // refuse keeps what is in force and says where the file is broken.
-func (r *reloader) refuse(err error) {
+func (r *reloader) refuse(err error, asked bool) {
 	problem := err.Error()
 	var problems *config.Error
 	if errors.As(err, &problems) {
@@ -157,7 +163,7 @@ func (r *reloader) refuse(err error) {
 	known := r.status.Problem == problem
 	r.status.Problem = problem
 	r.mu.Unlock()
-	if known {
+	if known && !asked {
 		return
 	}
 	r.g.observed.metrics.Reload(false)

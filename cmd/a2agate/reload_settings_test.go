@@ -137,7 +137,7 @@ func TestReloadTellsTheParts(t *testing.T) {
 	g.follows = []follower{{[]string{"auth"}, func(c *config.Config) { told = append(told, c.Auth.Tokens[0].Name) }}}
 	next := read(`{"agents":{"a":{"url":"http://127.0.0.1:1"}},"auth":{"tokens":[{"name":"ci","token":"t"}]},"log":{"level":"debug"}}`)
 	r := newReloader(g, func() (*config.Config, error) { return next, nil }, log)
-	r.reload(t.Context())
+	r.reload(t.Context(), false)
 	if !slices.Equal(told, []string{"ci"}) || !log.Enabled(t.Context(), slog.LevelDebug) {
 		t.Errorf("told %q, debug %t", told, log.Enabled(t.Context(), slog.LevelDebug))
 	}

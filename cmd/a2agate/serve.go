@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -58,7 +59,7 @@ type startup struct {
 	// reload reads the configuration again; nil where there is no file.
 	reload func() (*config.Config, error)
 	// extra, where not nil, prints more after the banner.
-	extra func(w io.Writer, url string)
+	extra func(w io.Writer, program, url string)
 }
 
 // serve runs a gateway until ctx is done.
@@ -83,27 +84,68 @@ func serve(ctx context.Context, p process, start startup) error {
 	again, noMore := hangups() // before anybody can know that it runs
 	defer noMore()
 	url := g.endpoint(ln.Addr())
-	at := ""
-	if start.cfg.PublicURL != "" {
-		at = fmt.Sprintf(" (%s)", ln.Addr())
-	}
-	fmt.Fprintf(p.err, "a2agate %s: listening on %s%s\n", version, url, at)
+	say := voice{w: p.err, log: log, records: start.cfg.Log.Format == config.FormatJSON}
+	say.listening(url, ln.Addr(), start.cfg.PublicURL != "")
 	var side sync.WaitGroup
 	side.Go(func() {
-		printBanner(ctx, p.err, g.fleet, url, start.cfg)
+		going := settle(ctx, g.fleet)
+		if going && !say.records {
+			printBanner(p.err, g.fleet, url, start.cfg)
+		}
 		// What start-up left, the compiled schemas of libraries above all, is
 		// most of the heap of a gateway that nobody calls.
 		debug.FreeOSMemory()
-		if start.extra != nil && ctx.Err() == nil {
-			start.extra(p.err, url)
+		if going && !say.records && start.extra != nil && ctx.Err() == nil {
+			start.extra(p.err, p.name, url)
 		}
 	})
 	side.Go(func() { g.follow(ctx, start.reload, again) })
-	ended := cutOnSecondSignal(ctx, p.err, g)
+	ended := cutOnSecondSignal(ctx, say, g)
 	err = g.run(ctx, ln, stopAgents)
 	ended()
 	side.Wait()
 	return err
+}
+
+// voice is how a running gateway speaks to the operator beside its log: in
+// lines for people, or in records where the log is one of records, so that
+// nothing else is on stderr.
+type voice struct {
+	w       io.Writer
+	log     *slog.Logger
+	records bool
+}
+
+// listening says where the gateway is reached, and where it listens when that
+// is another address.
+func (v voice) listening(url string, at net.Addr, public bool) {
+	if v.records {
+		v.log.Info("listening", "url", url, "address", at.String(), "version", version)
+		return
+	}
+	address := ""
+	if public {
+		address = fmt.Sprintf(" (%s)", at)
+	}
+	fmt.Fprintf(v.w, "a2agate %s: listening on %s%s\n", version, url, address)
+}
+
+// serving says that a gateway without a listener runs.
+func (v voice) serving(agents int) {
+	if v.records {
+		v.log.Info("serving on standard input and output", "agents", agents, "version", version)
+		return
+	}
+	fmt.Fprintf(v.w, "a2agate %s: serving %s on standard input and output\n", version, counted(agents, "agent"))
+}
+
+// draining says that the gateway has begun to shut down.
+func (v voice) draining() {
+	if v.records {
+		v.log.Info("shutting down", "note", "calls in flight are answered; interrupt again to stop at once")
+		return
+	}
+	fmt.Fprintln(v.w, "a2agate: shutting down, calls in flight are answered; interrupt again to stop at once")
 }
 
 // open opens the listeners and sends the agents on their way.
@@ -153,7 +195,7 @@ func (g *gateway) follow(ctx context.Context, load func() (*config.Config, error
 
 // cutOnSecondSignal says that the drain has begun, and cuts it short when a
 // second interrupt comes. The function it returns ends it and waits.
-func cutOnSecondSignal(ctx context.Context, w io.Writer, g *gateway) (end func()) {
+func cutOnSecondSignal(ctx context.Context, say voice, g *gateway) (end func()) {
 	again := make(chan os.Signal, 2)
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() { // end waits for it
@@ -166,7 +208,7 @@ func cutOnSecondSignal(ctx context.Context, w io.Writer, g *gateway) (end func()
 		// Registered only now: the first signal belongs to ctx.
 		signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 		defer signal.Stop(again)
-		fmt.Fprintln(w, "a2agate: shutting down, calls in flight are answered; interrupt again to stop at once")
+		say.draining()
 		select {
 		case <-again:
 			g.server.Cut()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -86,7 +85,7 @@ func serveStdio(ctx context.Context, p process, start startup) error {
 	following, unfollow := context.WithCancel(ctx)
 	var side sync.WaitGroup
 	side.Go(func() { g.follow(following, start.reload, again) })
-	fmt.Fprintf(p.err, "a2agate %s: serving %d agents on standard input and output\n", version, len(g.fleet.list()))
+	voice{w: p.err, log: log, records: start.cfg.Log.Format == config.FormatJSON}.serving(len(g.fleet.list()))
 	options := server.StdioOptions{
 		Limits: server.Limits{BodyBytes: g.cfg.Limits.BodyBytes},
 		Pace:   server.Pace{FirstByte: g.cfg.Wait.FirstByte, KeepAlive: g.cfg.Wait.Progress},
