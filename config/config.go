@@ -100,7 +100,8 @@ type Agent struct {
 	EmptyStreamFallback bool
 	// MaxConcurrent bounds requests in flight; 0 is no bound.
 	MaxConcurrent int
-	// Pin holds back a changed card until somebody accepts it.
+	// Pin holds back what a changed card says to a model until somebody
+	// accepts it.
 	Pin bool
 }
 

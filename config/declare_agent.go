@@ -59,7 +59,7 @@ func agentShape() object[Agent] {
 			prop("maxConcurrent", integer[int]{0, 100_000}, func(a *Agent) *int { return &a.MaxConcurrent },
 				"How many requests may be in flight to this agent; 0 is no bound.").byDefault("0"),
 			prop("pin", boolean{}, func(a *Agent) *bool { return &a.Pin },
-				"Hold back a changed card until it is accepted with a2agate accept.").byDefault("false"),
+				"Hold back what a changed card says to a model (its name, description, skills and their schemas) until it is accepted with a2agate accept. Where and how the agent is called follows the card at once.").byDefault("false"),
 		},
 	}
 }

@@ -22,8 +22,9 @@ func acceptCommand(p process) *cobra.Command {
 		Use:   "accept ALIAS…",
 		Short: "Accept the changed card of a pinned agent",
 		Long: `Fetches the cards of agents that are configured with "pin": true, says what has
-changed in them and accepts it. A running gateway takes it over at once. What
-was accepted is kept in ` + pinName + ` beside the configuration.`,
+changed of what they say to a model (names, descriptions, skills, schemas), and
+accepts it. Addresses, versions and streaming are not held back. A running
+gateway takes it over at once. What was accepted is kept in ` + pinName + ` beside the configuration.`,
 		Example: `  a2agate accept billing
   a2agate accept billing travel --config agents.json`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -70,7 +71,7 @@ func acceptCard(ctx context.Context, p process, cfg *config.Config, pins *pins, 
 	pinned, _ := pins.accepted(alias)
 	switch {
 	case pinned == nil:
-		fmt.Fprintf(p.out, "%s: accepted: the first card, %q with %d skills\n", alias, oneLine(card.Name), len(card.Skills))
+		fmt.Fprintf(p.out, "%s: accepted: the first card, %q with %s\n", alias, oneLine(card.Name), counted(len(card.Skills), "skill"))
 	case pinned.SHA256 == offerDigest(card):
 		fmt.Fprintf(p.out, "%s: nothing to accept, the card says what was accepted\n", alias)
 		return nil

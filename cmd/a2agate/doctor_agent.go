@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -37,22 +38,38 @@ func (f doctorFlags) examineAgent(ctx context.Context, cfg *config.Config, agent
 		var a *a2a.Agent
 		if a, err = a2a.NewAgent(options); err == nil {
 			defer a.Close()
-			f.walk(ctx, c, options, a)
-			return c.d
+			var pinned *pinnedCard
+			if pinned, err = pinnedOf(cfg, agent); err == nil {
+				f.walk(ctx, c, options, a, pinned)
+				return c.d
+			}
 		}
 	}
 	c.found("config_refused", "%s", oneLine(err.Error()))
 	return c.d
 }
 
+// pinnedOf returns the card of a pinned agent that was accepted, nil for none.
+func pinnedOf(cfg *config.Config, agent config.Agent) (*pinnedCard, error) {
+	if !agent.Pin {
+		return nil, nil //nolint:nilnil // no accepted card is not an error
+	}
+	pins, err := newPins(pinPath(cfg), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	pinned, _ := pins.accepted(agent.Alias)
+	return pinned, nil
+}
+
 // walk makes the steps, until one shows that the others are of no use.
-func (f doctorFlags) walk(ctx context.Context, c *chart, options a2a.AgentConfig, agent *a2a.Agent) {
+func (f doctorFlags) walk(ctx context.Context, c *chart, options a2a.AgentConfig, agent *a2a.Agent, pinned *pinnedCard) {
 	candidates, err := a2a.CardCandidates(options)
 	if err != nil || len(candidates) == 0 {
 		c.found("config_refused", "the address of the card cannot be told")
 		return
 	}
-	if !f.networks(ctx, c, options, candidates) || !f.card(ctx, c, agent) || !chosen(c, agent) {
+	if !f.networks(ctx, c, options, candidates) || !f.card(ctx, c, options, agent, pinned) || !chosen(c, agent) {
 		return
 	}
 	client, err := agent.Client(ctx)
@@ -153,7 +170,7 @@ func handshake(ctx context.Context, c *chart, options a2a.AgentConfig, at *url.U
 }
 
 // card fetches the card and tells every request for it.
-func (f doctorFlags) card(ctx context.Context, c *chart, agent *a2a.Agent) bool {
+func (f doctorFlags) card(ctx context.Context, c *chart, options a2a.AgentConfig, agent *a2a.Agent, pinned *pinnedCard) bool {
 	ctx, cancel := context.WithTimeout(ctx, 3*f.timeout)
 	defer cancel()
 	card, err := agent.FetchCard(ctx)
@@ -161,6 +178,9 @@ func (f doctorFlags) card(ctx context.Context, c *chart, agent *a2a.Agent) bool 
 	code, detail := "", ""
 	if err != nil {
 		code, detail = cardFinding(err, status, attempts)
+		if at := f.mcpAt(ctx, options); at != "" && (code == "card_missing" || code == "card_page") {
+			code, detail = "card_mcp", at+" answers as an MCP server does"
+		}
 	}
 	for _, t := range attempts {
 		with := ""
@@ -181,7 +201,10 @@ func (f doctorFlags) card(ctx context.Context, c *chart, agent *a2a.Agent) bool 
 		c.found(code, "%s", detail)
 		return false
 	}
-	c.ok(stepCard, "%q, version %q, %d skills, streaming %t", oneLine(card.Name), oneLine(card.Version), len(card.Skills), card.Streaming)
+	c.ok(stepCard, "%q, version %q, %s, streaming %t", oneLine(card.Name), oneLine(card.Version), counted(len(card.Skills), "skill"), card.Streaming)
+	if pinned != nil && pinned.SHA256 != offerDigest(card) {
+		c.found("card_held", "the card has changed since it was accepted (%s)", strings.Join(offerChanges(pinned.card, card), ", "))
+	}
 	for _, note := range status.Notes {
 		if !isAddressNote(note) && !isDemand(note) {
 			c.found("card_odd", "%s", note)

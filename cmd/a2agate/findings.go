@@ -83,6 +83,8 @@ func findings() []finding {
 			"name the card's address as cardUrl, or its path below url as cardPath; or correct the path in url"},
 		{"card_page", stepCard, resultFailure, "What answers is not an agent: a web page, a login page or other JSON than a card.",
 			"open the address in a browser: a login page needs auth, another server another url; or name the card as cardUrl"},
+		{"card_mcp", stepCard, resultFailure, "What answers is an MCP server, such as an a2agate gateway, and not an A2A agent.",
+			"name the agent's own address in url; the address of an MCP server belongs into an MCP client"},
 		{"card_invalid", stepCard, resultFailure, "The card cannot be used.",
 			"have the agent's operator correct the card as the line says"},
 		{"card_too_large", stepCard, resultFailure, "The card is larger than the limit.",
@@ -99,6 +101,8 @@ func findings() []finding {
 			"look at the agent's log, and at the proxies between here and the agent"},
 		{"card_odd", stepCard, resultWarning, "The card is used, but something about it is not as it should be.",
 			"tell the agent's operator; nothing is to be done here"},
+		{"card_held", stepCard, resultWarning, "The agent is pinned and its card says something else than what was accepted: the gateway shows the accepted card.",
+			"look at what has changed in it, then accept it with 'a2agate accept <alias>'"},
 
 		{"no_interface", stepInterface, resultFailure, "The agent offers nothing that the gateway speaks: A2A 1.0 or 0.3 over JSONRPC or HTTP+JSON.",
 			"have the agent offer one of these (gRPC alone does not do); remove protocol and binding where they exclude what it offers"},

@@ -25,7 +25,7 @@ var version = "dev"
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], process{
 		name: os.Args[0],
-		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv, getwd: os.Getwd,
+		in:   os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv, getwd: os.Getwd,
 	}))
 }
 
