@@ -122,6 +122,9 @@ func (x *exchange) goInto(y *exchange, s *source, ev Event, from via) {
 	x.into = y
 	y.watches += x.watches
 	y.keepUntil, y.cancelBy = latest(y.keepUntil, x.keepUntil), latest(y.cancelBy, x.cancelBy)
+	for key, fn := range x.atEnd {
+		y.addEnd(key, fn)
+	}
 	y.asked = now
 	y.epoch++
 	y.stopSource()

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -57,6 +58,7 @@ type exchange struct {
 	ver, word, shownWord uint64
 	changed              chan struct{} // closed by publish; nil without readers
 	listeners            []*Watch      // watches with an OnChange function
+	atEnd                map[string]func(context.Context)
 
 	// echoes are the watches that do not see an old question before
 	// echoUntil (see hideEcho).
@@ -180,6 +182,7 @@ func (x *exchange) finish() {
 	x.trouble = ""
 	x.held, x.aside = nil, nil
 	x.stopSource()
+	x.tellEnd()
 	if !x.cancelSent {
 		x.endCancel(nil)
 	}
@@ -191,6 +194,29 @@ func (x *exchange) finish() {
 	} else {
 		x.drop()
 	}
+}
+
+func (x *exchange) addEnd(key string, fn func(context.Context)) {
+	if x.atEnd == nil {
+		x.atEnd = map[string]func(context.Context){}
+	}
+	x.atEnd[key] = fn
+}
+
+// tellEnd calls what waits for the end of the task, once that has come.
+func (x *exchange) tellEnd() {
+	if !x.done || len(x.atEnd) == 0 || !x.lost && !x.state().Terminal() {
+		return
+	}
+	tell, f := x.atEnd, x.f
+	x.atEnd = nil
+	f.start(func() {
+		ctx, cancel := context.WithTimeout(f.ctx, f.o.CallTimeout)
+		defer cancel()
+		for _, fn := range tell {
+			fn(ctx)
+		}
+	})
 }
 
 // fail ends the exchange without an answer.

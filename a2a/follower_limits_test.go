@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,6 +215,54 @@ func TestKeep(t *testing.T) {
 		again.Close()
 		time.Sleep(31 * time.Minute)
 	})
+}
+
+// TestAtEnd: the end of a kept task is told once to each key, though nobody
+// watches; that of one which is forgotten before is not.
+func TestAtEnd(t *testing.T) {
+	for name, end := range map[string]func(*agentFake){
+		"completed": func(a *agentFake) { a.put("t1", StateCompleted, "done") },
+		"lost":      (*agentFake).forget,
+		"never":     func(*agentFake) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			following(t, false, nil, func(t *testing.T, a *agentFake, f *Follower) {
+				a.put("t1", StateWorking, "")
+				var told [3]atomic.Int32
+				tell := func(i int) func(context.Context) { return func(context.Context) { told[i].Add(1) } }
+				w := joinTask(t, f, "t1")
+				waitFor(t, w, time.Second, "the task", inState(StateWorking))
+				w.AtEnd("a", tell(0))
+				w.AtEnd("a", tell(1))
+				w.Keep(time.Hour)
+				w.Close()
+				w.AtEnd("b", tell(2)) // too late
+				time.Sleep(time.Minute)
+				if told[1].Load() != 0 {
+					t.Error("told before the end")
+				}
+				end(a)
+				time.Sleep(2 * time.Hour)
+				want := int32(1)
+				if name == "never" {
+					want = 0
+				}
+				if told[0].Load() != 0 || told[1].Load() != want || told[2].Load() != 0 {
+					t.Errorf("told %d, %d, %d times", told[0].Load(), told[1].Load(), told[2].Load())
+				}
+				if name == "completed" {
+					w = joinTask(t, f, "t1")
+					waitFor(t, w, time.Second, "the end", isDone)
+					w.AtEnd("a", tell(0))
+					synctest.Wait()
+					w.Close()
+					if told[0].Load() != 1 {
+						t.Error("not told of an end that had come before")
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestCountsAreObserved(t *testing.T) {

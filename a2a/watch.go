@@ -281,6 +281,21 @@ func (w *Watch) Keep(d time.Duration) {
 	}
 }
 
+// AtEnd has fn called once, in a goroutine that the follower's Run waits for,
+// when the task has ended or is lost; at once where that is so already, and
+// never where the exchange is forgotten before (see Keep). It outlives the
+// watch, and takes the place of an earlier one of the same key. ctx ends with
+// FollowerOptions.CallTimeout and with the follower.
+func (w *Watch) AtEnd(key string, fn func(ctx context.Context)) {
+	x := w.lock()
+	defer x.unlock()
+	if w.closed {
+		return
+	}
+	x.addEnd(key, fn)
+	x.tellEnd()
+}
+
 // Close gives the watch up. With the last one the exchange is forgotten: its
 // stream is closed, and the agent, which is not told, works on. Close may be
 // called more than once.

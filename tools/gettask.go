@@ -68,7 +68,7 @@ func (x *exchange) look(ctx context.Context) (a2a.Snapshot, *translate.Outcome) 
 		return snap, &out
 	}
 	if snap.Task != nil && !settled(snap) {
-		watch.Keep(inv.st.opts.HandleTTL)
+		inv.keep(watch, x.task.Handle)
 	}
 	if snap.Task == nil && snap.Err == nil && err != nil {
 		out := x.unreachable(ctx, err)

@@ -166,7 +166,7 @@ func (inv *invocation) resolveLate(ctx context.Context, e handles.Entry) (handle
 		return e, nil, err
 	}
 	// The follower goes on with the task by its id.
-	watch.Keep(inv.st.opts.HandleTTL)
+	inv.keep(watch, e.Handle, task.Handle)
 	inv.s.late.forget(e.Handle)
 	return task, nil, nil
 }

@@ -34,6 +34,7 @@ func (x *exchange) answer(ctx context.Context, s a2a.Snapshot, notes ...string) 
 	o.Elapsed = time.Since(inv.began)
 	task := inv.mint(tctx, &o, s, x.contextOf(s), x.task)
 	x.recall(tctx, s, task)
+	x.told = task.Handle
 	return result(inv.tool.fit(translate.ResultFromSnapshot(s, o), s))
 }
 
@@ -76,6 +77,16 @@ func (inv *invocation) taskHandle(ctx context.Context, contextID, taskID string,
 		return inv.room.Task(ctx, contextID, taskID, running)
 	}
 	return inv.st.opts.Handles.Task(ctx, inv.call.Principal, inv.agent.Alias, contextID, taskID, running)
+}
+
+// keep goes on following a task whose handles are out. When it ends they
+// settle, though nobody may ask: what lists tasks that work is right then.
+func (inv *invocation) keep(watch *a2a.Watch, out ...string) {
+	table := inv.st.opts.Handles
+	watch.Keep(inv.st.opts.HandleTTL)
+	for _, handle := range out { // "" where none could be given
+		watch.AtEnd(handle, func(ctx context.Context) { _ = table.Settle(ctx, handle) }) // expires later otherwise
+	}
 }
 
 // noteFrom words an error of the handle table without its cause.

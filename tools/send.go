@@ -73,6 +73,8 @@ type exchange struct {
 	contextID string
 	task      handles.Entry
 	given     bool
+	// told is the handle of the task in the last answer.
+	told string
 	// refers are finished tasks that the message follows up on.
 	refers []string
 	// release gives back the task that Acquire took; nil when nothing is held.
@@ -327,10 +329,10 @@ func (x *exchange) conclude(ctx context.Context, watch *a2a.Watch, snap a2a.Snap
 	if x.blocking && asks(snap) {
 		return x.question(ctx, snap)
 	}
-	if !settled(snap) {
-		watch.Keep(x.inv.st.opts.HandleTTL)
+	if out = x.answer(ctx, snap); !settled(snap) {
+		x.inv.keep(watch, x.told)
 	}
-	return x.answer(ctx, snap), false
+	return out, false
 }
 
 // gone ends an exchange whose caller has gone: a task that nobody has a

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -233,6 +234,29 @@ func TestStatus(t *testing.T) {
 			t.Errorf("%s: %d, contents %t", path, code, strings.Contains(body, "secret"))
 		}
 	}
+}
+
+// TestTaskLeavesThePageWhenItEnds: nobody has to ask for a task that was sent
+// off for the page to know that it has ended.
+func TestTaskLeavesThePageWhenItEnds(t *testing.T) {
+	t.Parallel()
+	agent := newAgentServer(t, fixtures.Options{})
+	began, release := agent.hold()
+	g := newInnerGate(t, fmt.Sprintf(`{"agents":{"demo":{"url":%q}},"log":{"level":"error"}}`, agent.url), nil)
+	sent := g.call(t, "a2a_send_message", `{"text":"hold","blocking":false}`).envelope()
+	<-began
+	running := func() bool {
+		e, err := g.inner.handles.Peek(t.Context(), handles.KindTask, sent.Task, "local")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Running
+	}
+	if !running() {
+		t.Fatal("the task is over before its end")
+	}
+	release()
+	until(t, "the handle settles", func() bool { return !running() })
 }
 
 // byToken knows the holders of three tokens.
