@@ -13,8 +13,9 @@ import (
 
 // FromURLs makes a configuration of the arguments of serve, each URL or
 // name=URL. Without a name the alias is the last segment of the URL's path,
-// else the first label of its host; when that is taken, a hash of the URL goes
-// behind it, so that an alias depends on no order. A URL of a well-known card
+// else the first label of its host, or, where the host is an address or
+// localhost, which say little, host and port; when that is taken, a hash of
+// the URL goes behind it, so that an alias depends on no order. A URL of a well-known card
 // counts as cardUrl. The error is an *Error with every problem.
 func FromURLs(args []string) (*Config, error) {
 	var problems []Problem
@@ -96,7 +97,11 @@ func aliasOf(u *url.URL) string {
 	}
 	if last == "" {
 		last = u.Hostname()
-		if label, _, _ := strings.Cut(last, "."); strings.Trim(label, "0123456789") != "" && !strings.Contains(last, ":") {
+		label, _, _ := strings.Cut(last, ".")
+		switch {
+		case strings.EqualFold(last, "localhost"), strings.Trim(label, "0123456789") == "", strings.Contains(last, ":"):
+			last += "-" + u.Port()
+		default:
 			last = label
 		}
 	}

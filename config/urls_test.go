@@ -12,11 +12,17 @@ func TestFromURLs(t *testing.T) {
 		args []string
 		want string // alias=url of each agent, cards marked
 	}{
-		{[]string{"http://127.0.0.1:41241"}, "127-0-0-1=http://127.0.0.1:41241"},
+		{[]string{"http://127.0.0.1:41241"}, "127-0-0-1-41241=http://127.0.0.1:41241"},
 		{[]string{"https://billing.example.com"}, "billing=https://billing.example.com"},
 		{[]string{"https://billing.example.com/"}, "billing=https://billing.example.com/"},
-		{[]string{"http://localhost:41241/"}, "localhost=http://localhost:41241/"},
-		{[]string{"http://[::1]:41241/"}, "1=http://[::1]:41241/"},
+		{[]string{"http://localhost:41241/"}, "localhost-41241=http://localhost:41241/"},
+		{[]string{"http://[::1]:41241/"}, "1-41241=http://[::1]:41241/"},
+		{[]string{"http://127.0.0.1:9101", "http://127.0.0.1:9102"}, "127-0-0-1-9101=http://127.0.0.1:9101 127-0-0-1-9102=http://127.0.0.1:9102"},
+		{[]string{"http://127.0.0.1"}, "127-0-0-1=http://127.0.0.1"},
+		{[]string{"http://LOCALHOST:1/.well-known/agent.json"}, "LOCALHOST-1=card http://LOCALHOST:1/.well-known/agent.json"},
+		{[]string{"https://billing.example.com:8443"}, "billing=https://billing.example.com:8443"},
+		{[]string{"http://127.0.0.1:9101/travel"}, "travel=http://127.0.0.1:9101/travel"},
+		{[]string{"http://127.0.0.1:9101", "http://x/127-0-0-1-9101"}, "127-0-0-1-9101-c268f7=http://127.0.0.1:9101 127-0-0-1-9101-a38ec3=http://x/127-0-0-1-9101"},
 		{[]string{"https://x.example.com/agents/travel/"}, "travel=https://x.example.com/agents/travel/"},
 		{[]string{"https://x.example.com/agents/travel?key=a=b"}, "travel=https://x.example.com/agents/travel?key=a=b"},
 		{[]string{"trips=https://x.example.com/agents/travel"}, "trips=https://x.example.com/agents/travel"},

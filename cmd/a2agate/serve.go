@@ -24,8 +24,9 @@ func serveCommand(p process) *cobra.Command {
 		Use:   "serve [URL | NAME=URL]…",
 		Short: "Run the gateway",
 		Long: `Runs the gateway until it is interrupted. With URLs it needs no file: each is
-an agent's address, its alias the last path segment or the host. Without, it
-reads --config, else agents.json, a2a.json or .vscode/a2a.json here.
+an agent's address, its alias the last path segment, else the first part of
+the host's name, or address and port. Without, it reads --config, else
+agents.json, a2a.json or .vscode/a2a.json here.
 
 The file and what it names are watched: a change takes effect when it is
 saved, or on SIGHUP. A broken file changes nothing.
