@@ -219,6 +219,13 @@ func (f *fleet) member(alias string) (*member, bool) {
 	return m, ok
 }
 
+// recheck has the cards of all running agents read again. It waits for none.
+func (f *fleet) recheck() {
+	for _, m := range f.list() {
+		m.agent.Recheck()
+	}
+}
+
 // follow returns the follower of an alias, for the tasks extension.
 func (f *fleet) follow(alias string) (a2a.Follow, bool) {
 	m, ok := f.member(alias)

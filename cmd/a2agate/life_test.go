@@ -167,10 +167,40 @@ func TestHangupReloads(t *testing.T) {
 	p = startProgram(t, t.TempDir(), "serve", "--listen", "127.0.0.1:0", "http://127.0.0.1:1")
 	p.log.match(t, `listening on (\S+)`)
 	p.signal(t, syscall.SIGHUP)
-	p.log.match(t, "there is nothing to reload")
+	p.log.match(t, "there is nothing to reload but the agents' cards")
 	p.signal(t, os.Interrupt)
 	if code := p.end(t); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, p.log)
+	}
+}
+
+// SIGHUP has the cards read again that are still fresh: a person asks for it.
+func TestHangupReadsCards(t *testing.T) {
+	t.Parallel()
+	for name, arguments := range map[string]func(dir, url string) []string{
+		"file": func(dir, url string) []string {
+			write(t, filepath.Join(dir, "agents.json"), fmt.Sprintf(`{"listen":"127.0.0.1:0","agents":{"demo":{"url":%q}}}`, url))
+			return []string{"serve"}
+		},
+		"no file": func(_, url string) []string { return []string{"serve", "--listen", "127.0.0.1:0", url} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent := newAgentServer(t, fixtures.Options{CardMaxAge: time.Hour})
+			dir := t.TempDir()
+			p := startProgram(t, dir, arguments(dir, agent.url)...)
+			until(t, "the agent is ready", func() bool { return strings.Contains(p.log.String(), "agent ready") })
+			before := len(agent.Requests())
+			p.signal(t, syscall.SIGHUP)
+			until(t, "the card is read again", func() bool { return len(agent.Requests()) > before })
+			if r := agent.Requests()[before]; r.Path != fixtures.PathCard {
+				t.Errorf("%s %s", r.Method, r.Path)
+			}
+			p.signal(t, os.Interrupt)
+			if code := p.end(t); code != 0 {
+				t.Errorf("exit code %d:\n%s", code, p.log)
+			}
+		})
 	}
 }
 

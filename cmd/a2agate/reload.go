@@ -100,6 +100,9 @@ func (r *reloader) watch(ctx context.Context, again <-chan os.Signal) {
 			r.log.Info("reloading the configuration on a signal")
 		}
 		r.reload(ctx, asked)
+		if asked { // by a person, who may know of more than the file
+			r.g.fleet.recheck()
+		}
 		if r.looked != nil {
 			r.looked()
 		}

@@ -189,7 +189,8 @@ func (g *gateway) follow(ctx context.Context, load func() (*config.Config, error
 		case <-ctx.Done():
 			return
 		case <-again:
-			g.log.Warn("there is nothing to reload: the gateway was started without a file")
+			g.log.Warn("there is nothing to reload but the agents' cards: the gateway was started without a file")
+			g.fleet.recheck()
 		}
 	}
 }
