@@ -50,10 +50,21 @@ func aliases(minRule string) list[string] {
 	return list[string]{elem: plain(nil, ""), unique: same[string], min: 1, minRule: minRule}
 }
 
+// clientKeys are the keys under which MCP clients list their servers: whoever
+// takes such a file for one of ours is told which is which.
+func clientKeys() map[string]string {
+	keys := map[string]string{}
+	for _, key := range []string{"mcpServers", "servers", "context_servers", "mcp_servers"} {
+		keys[key] = "this is what stands in the file of an MCP client, where 'a2agate install' puts the gateway; here the agents are listed, as \"agents\": {\"name\": {\"url\": \"https://…\"}}"
+	}
+	return keys
+}
+
 // declaration is every key of the file.
 func declaration() object[Config] {
 	return object[Config]{
 		ignored: []string{"$schema"},
+		foreign: clientKeys(),
 		check:   checkConfig,
 		extra: func(s *schema) {
 			s.AllOf = append(exclusive("listen", "host"), append(exclusive("listen", "port"), exclusive("handleTtl", "handleTtlMs")...)...)

@@ -11,6 +11,7 @@ func agents() dictionary[Agent] {
 		elem: agentShape(), name: func(a *Agent) *string { return &a.Alias },
 		pattern: aliasPattern, noun: "an alias", rule: aliasRule, valid: isAlias,
 		min: 1, minRule: `there is no agent; write "name": {"url": "https://…"}`,
+		form: `{"name": {"url": "https://…"}}, each agent under its alias`,
 	}
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -170,5 +171,40 @@ func TestLoadAndFind(t *testing.T) {
 	}
 	if p, ok := Find(filepath.Join(dir, "sub")); ok {
 		t.Errorf("a folder was found as %s", p)
+	}
+}
+
+// What is wrong with one agent is said of that agent, and the others are read
+// all the same.
+func TestParseEach(t *testing.T) {
+	t.Parallel()
+	each := func(text string) (string, map[string][]Problem, error) {
+		cfg, broken, err := ParseEach("f.json", []byte(text), testEnv, testFile)
+		var sound []string
+		if err == nil {
+			for _, a := range cfg.Agents {
+				if broken[a.Alias] == nil {
+					sound = append(sound, a.Alias+"="+a.URL)
+				}
+			}
+		}
+		return strings.Join(sound, " "), broken, err
+	}
+	sound, broken, err := each(`{"agents":{"a":{"url":"http://a"},"a-b":{"url":"http://b","auth":{"type":"bearer","token":"${env:NOPE}"}},"c d":{"url":"http://c"},
+		"e":{"url":"${env:NOPE}"},"f":{"url":"http://f"}},"log":{"level":"loud"}}`)
+	if err != nil || sound != "a=http://a f=http://f" || len(broken) != 4 || len(broken["a-b"]) != 1 || len(broken["c d"]) != 1 || len(broken["e"]) == 0 || len(broken[""]) != 1 {
+		t.Errorf("%s, %v, %v", sound, broken, err)
+	}
+	if got := fmt.Sprint(broken["a-b"]); got != "[f.json:1:91: agents.a-b.auth.token: ${env:NOPE}: the environment variable NOPE is not set; set it where a2agate starts]" {
+		t.Error(got)
+	}
+	if sound, broken, err = each(`{"agents":{"a":{"url":"http://a"}}}`); err != nil || sound != "a=http://a" || len(broken) != 0 {
+		t.Errorf("a good file: %s, %v, %v", sound, broken, err)
+	}
+	for _, text := range []string{`{`, `[]`, `{"agents":{}}`, `{"agents":[]}`, ``} {
+		var e *Error
+		if _, _, err := each(text); !errors.As(err, &e) || len(e.Problems) == 0 {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

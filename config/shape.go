@@ -46,6 +46,8 @@ type object[T any] struct {
 	properties []property[T]
 	// ignored are keys that are read by others.
 	ignored []string
+	// foreign are keys of other programs' files, with what to say of each.
+	foreign map[string]string
 	// check looks at the whole object after its keys; may be nil.
 	check func(c *checker, at string, n *node, dst *T)
 	// extra says in JSON Schema what check says in Go, as far as it can.
@@ -66,7 +68,9 @@ func (o object[T]) read(c *checker, at string, n *node, dst *T) {
 	}
 	known := o.keys()
 	for _, m := range n.members {
-		if !slices.Contains(known, m.key) {
+		if hint, ok := o.foreign[m.key]; ok {
+			c.failAt(m.start, child(at, m.key), hint)
+		} else if !slices.Contains(known, m.key) {
 			c.failAt(m.start, child(at, m.key), "unknown key; "+didYouMean(m.key, known))
 		}
 	}
@@ -126,9 +130,15 @@ type dictionary[T any] struct {
 	valid               func(key string) bool
 	min                 int
 	minRule             string
+	// form is how to write one, for who wrote something else.
+	form string
 }
 
 func (d dictionary[T]) read(c *checker, at string, n *node, dst *[]T) {
+	if n.kind != isObject && d.form != "" {
+		c.fail(n, at, fmt.Sprintf("%s is not %s; write %s", c.excerpt(n), isObject, d.form))
+		return
+	}
 	if !c.is(at, n, isObject) {
 		return
 	}
