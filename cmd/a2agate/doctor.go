@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -29,17 +30,20 @@ type doctorFlags struct {
 	origin  string
 	// late is from when on the first event of a stream is late.
 	late time.Duration
+	// usual is where a gateway runs that was told nothing.
+	usual string
 }
 
 func doctorCommand(p process) *cobra.Command {
-	flags := doctorFlags{late: lateEvent}
+	flags := doctorFlags{late: lateEvent, usual: gatewayExample}
 	c := &cobra.Command{
 		Use:   "doctor [URL | ALIAS]…",
 		Short: "Find out why an agent cannot be reached, and what to do",
 		Long: `Goes the gateway's way to an agent step by step (name, connection, TLS, card,
 interface, credential, a harmless call) and says at each step what it found and
 the remedy. Without an argument it looks at every agent of the configuration,
-and at the gateway if one runs.
+and at the gateway if one runs: where the file says, or without a file at
+` + gatewayExample + `.
 
 No message is sent: the call reads a task that cannot exist. With --send one
 message is sent, and the time to the first event of its stream is measured.
@@ -157,16 +161,26 @@ func (f doctorFlags) examine(ctx context.Context, p process, args []string) (*re
 	if f.host != "" || f.origin != "" {
 		return nil, usageError{errors.New("--host and --origin go with --gateway URL")}
 	}
-	cfg, agents, err := f.subjects(p, args)
+	who, err := f.subjects(p, args)
+	if errors.Is(err, errNoFile) && len(args) == 0 {
+		return r, f.onlyGateway(ctx, p, add, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	found := make([]diagnosis, len(agents))
+	if problems := who.broken[""]; len(problems) > 0 {
+		add(refused("configuration", who.cfg.Path, problems))
+	}
+	found := make([]diagnosis, len(who.agents))
 	var all errgroup.Group
 	all.SetLimit(atOnce)
-	for i, a := range agents {
+	for i, a := range who.agents {
 		all.Go(func() error {
-			found[i] = f.examineAgent(ctx, cfg, a)
+			if problems := who.broken[a.Alias]; len(problems) > 0 {
+				found[i] = refused(a.Alias, addressOf(a), problems)
+			} else {
+				found[i] = f.examineAgent(ctx, who.cfg, a)
+			}
 			return nil
 		})
 	}
@@ -174,12 +188,36 @@ func (f doctorFlags) examine(ctx context.Context, p process, args []string) (*re
 	for _, d := range found {
 		add(d)
 	}
-	if len(args) == 0 {
-		if d := f.examineGateway(ctx, p, ownURL(cfg)); len(d.Lines) > 0 && d.Lines[0].Finding != "gateway_down" {
+	if len(args) == 0 && who.cfg.Listen != "" {
+		if d := f.examineGateway(ctx, p, ownURL(who.cfg)); !absent(d) {
 			add(d)
 		}
 	}
 	return r, nil
+}
+
+// onlyGateway looks at the gateway that runs where gateways run that were told
+// nothing, such as a demo; there is no file that names agents. Without a
+// gateway either, noFile says what to do.
+func (f doctorFlags) onlyGateway(ctx context.Context, p process, add func(diagnosis), noFile error) error {
+	d := f.examineGateway(ctx, p, f.usual)
+	if absent(d) || len(d.Lines) == 1 && d.Lines[0].Finding == "gateway_not" {
+		return noFile
+	}
+	add(d)
+	return nil
+}
+
+// absent reports whether a gateway was looked at that does not run.
+func absent(d diagnosis) bool { return len(d.Lines) == 0 || d.Lines[0].Finding == "gateway_down" }
+
+// refused is the diagnosis of what cannot be used as it is configured.
+func refused(name, address string, problems []config.Problem) diagnosis {
+	c := newChart(name, address)
+	for _, problem := range problems {
+		c.found("config_refused", "%s", problem)
+	}
+	return c.d
 }
 
 // ownURL is where a gateway with this configuration listens.
@@ -194,28 +232,41 @@ type listenAddr string
 func (listenAddr) Network() string  { return "tcp" }
 func (a listenAddr) String() string { return string(a) }
 
+// subjects are who is looked at.
+type subjects struct {
+	cfg    *config.Config
+	agents []config.Agent
+	// broken has the problems of agents that cannot be used as configured, by
+	// alias, and under "" those of the rest of the file.
+	broken map[string][]config.Problem
+}
+
 // subjects are the agents that the arguments name: URLs, or aliases of the
 // configuration; all of it without arguments.
-func (f doctorFlags) subjects(p process, args []string) (*config.Config, []config.Agent, error) {
-	f.file.insecure = true // nothing listens
+func (f doctorFlags) subjects(p process, args []string) (subjects, error) {
 	if len(args) > 0 && strings.Contains(args[0], "://") {
 		if f.file.config != "" {
-			return nil, nil, usageError{errors.New("--config goes with aliases, not with URLs; leave one of them out")}
+			return subjects{}, usageError{errors.New("--config goes with aliases, not with URLs; leave one of them out")}
 		}
 		cfg, err := config.FromURLs(args)
 		if err != nil {
-			return nil, nil, usageError{err}
+			return subjects{}, usageError{err}
 		}
-		return cfg, cfg.Agents, nil
+		return subjects{cfg: cfg, agents: cfg.Agents}, nil
 	}
-	cfg, err := f.file.load(p, nil)
+	path, data, err := f.file.file(p)
 	if err != nil {
-		return nil, nil, err
+		return subjects{}, err
 	}
+	cfg, broken, err := config.ParseEach(path, data, p.getenv, os.ReadFile)
+	if err != nil {
+		return subjects{}, err
+	}
+	who := subjects{cfg: cfg, broken: broken}
 	if len(args) == 0 {
-		return cfg, cfg.Agents, nil
+		who.agents = cfg.Agents
+		return who, nil
 	}
-	var agents []config.Agent
 	for _, alias := range args {
 		a, ok := cfg.Agent(alias)
 		if !ok {
@@ -223,11 +274,11 @@ func (f doctorFlags) subjects(p process, args []string) (*config.Config, []confi
 			for _, a := range cfg.Agents {
 				known = append(known, a.Alias)
 			}
-			return nil, nil, usageError{fmt.Errorf("there is no agent %q in %s; known are %s", alias, cfg.Path, strings.Join(known, ", "))}
+			return subjects{}, usageError{fmt.Errorf("there is no agent %q in %s; known are %s", alias, cfg.Path, strings.Join(known, ", "))}
 		}
-		agents = append(agents, *a)
+		who.agents = append(who.agents, *a)
 	}
-	return cfg, agents, nil
+	return who, nil
 }
 
 // write prints the report; the error carries the exit code.

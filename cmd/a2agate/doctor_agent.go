@@ -23,11 +23,7 @@ const lateEvent = 10 * time.Second
 
 // examineAgent goes the gateway's way to an agent.
 func (f doctorFlags) examineAgent(ctx context.Context, cfg *config.Config, agent config.Agent) diagnosis {
-	address := agent.URL
-	if address == "" {
-		address = agent.CardURL
-	}
-	c := newChart(agent.Alias, hiddenQuery(address))
+	c := newChart(agent.Alias, addressOf(agent))
 	if !agent.Enabled {
 		c.found("agent_disabled", "agents.%s.enabled is false", agent.Alias)
 	}
@@ -47,6 +43,14 @@ func (f doctorFlags) examineAgent(ctx context.Context, cfg *config.Config, agent
 	}
 	c.found("config_refused", "%s", oneLine(err.Error()))
 	return c.d
+}
+
+// addressOf is where an agent is configured to be, without what may be keys.
+func addressOf(agent config.Agent) string {
+	if agent.URL == "" {
+		return hiddenQuery(agent.CardURL)
+	}
+	return hiddenQuery(agent.URL)
 }
 
 // pinnedOf returns the card of a pinned agent that was accepted, nil for none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -99,5 +100,56 @@ func TestDoctorLooksAtEverything(t *testing.T) {
 	g.stop()
 	if _, stdout, _ = (shell{dir: dir}).run(t.Context(), "doctor"); strings.Contains(stdout, "gateway") {
 		t.Errorf("a gateway that does not run is looked at:\n%s", stdout)
+	}
+}
+
+// Without a file there is the gateway where gateways usually are, such as a
+// demo; without that too there is nothing to look at.
+func TestDoctorWithoutAFile(t *testing.T) {
+	t.Parallel()
+	agent := newAgentServer(t, fixtures.Options{})
+	g := newGate(t, fmt.Sprintf(`{"agents":{"demo":{"url":%q}}}`, agent.url))
+	p := shell{dir: t.TempDir()}.process(nil, io.Discard, io.Discard)
+	found, err := doctorFlags{timeout: time.Minute, usual: g.url}.examine(t.Context(), p, nil)
+	if err != nil || !found.Usable || len(found.Diagnoses) != 1 || found.Diagnoses[0].Name != "gateway" || len(found.Diagnoses[0].Lines) < 4 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	for _, other := range []string{deadPort(t) + "/mcp", agent.url + "/mcp"} {
+		_, err = doctorFlags{timeout: time.Minute, usual: other}.examine(t.Context(), p, nil)
+		var usage usageError
+		if !errors.As(err, &usage) || !strings.HasPrefix(err.Error(), "no agents: name an agent's URL, or a file with --config, or put an agents.json into ") {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+}
+
+// What is wrong with one agent's entry, or with the rest of the file, keeps
+// doctor from no other agent.
+func TestDoctorOfABrokenFile(t *testing.T) {
+	t.Parallel()
+	agent := newAgentServer(t, fixtures.Options{})
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "agents.json"), fmt.Sprintf(`{"listen":"127.0.0.1:1","agents":{
+  "demo":{"url":%q},
+  "billing":{"url":"https://billing.invalid","auth":{"type":"bearer","token":"${env:BILLING_TOKEN}"}}},
+  "auth":{"tokens":[{"name":"ci","token":"${env:CI_TOKEN}"}]}}`, agent.url))
+	sh := shell{dir: dir}
+	code, out, errs := sh.run(t.Context(), "doctor", "--timeout", patient)
+	for _, want := range []string{
+		"configuration  agents.json\n  failure  config     agents.json:4:42: auth.tokens[0].token: ${env:CI_TOKEN}: the environment variable CI_TOKEN is not set; set it where a2agate starts\n",
+		"demo is usable\n",
+		"billing  https://billing.invalid\n  failure  config     agents.json:3:78: agents.billing.auth.token: ${env:BILLING_TOKEN}: the environment variable BILLING_TOKEN is not set;",
+		"billing is not usable\n",
+	} {
+		if !strings.Contains(strings.ReplaceAll(out, dir+string(filepath.Separator), ""), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if code != 1 || errs != "" {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+	write(t, filepath.Join(dir, "agents.json"), fmt.Sprintf(`{"agents":{"demo":{"url":%q},"bad":{"url":"x"}}}`, agent.url))
+	if code, out, errs = sh.run(t.Context(), "doctor", "demo"); code != 0 || strings.Contains(out, "bad") {
+		t.Errorf("one agent: exit %d, %s%s", code, out, errs)
 	}
 }

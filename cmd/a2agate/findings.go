@@ -45,7 +45,7 @@ func findings() []finding {
 	return []finding{
 		{"agent_disabled", stepConfig, resultWarning, "The agent is left out of the gateway.",
 			"remove agents.<alias>.enabled, or set it to true"},
-		{"config_refused", stepConfig, resultFailure, "The agent's credential or address cannot be used as configured.",
+		{"config_refused", stepConfig, resultFailure, "The agent's entry cannot be used as configured: its credential, its address, a variable that is not set. Under the name configuration: something else in the file.",
 			"correct what the line names; 'a2agate check' shows every problem of the file"},
 
 		{"name_unknown", stepResolve, resultFailure, "The host name of the address does not exist.",

@@ -47,27 +47,40 @@ func (f fileFlags) read(p process, args []string) (*config.Config, error) {
 		}
 		return config.FromURLs(args)
 	}
-	path := f.config
+	path, data, err := f.file(p)
+	if err != nil {
+		return nil, err
+	}
+	return config.Parse(path, data, p.getenv, os.ReadFile)
+}
+
+// errNoFile is that neither a file is named nor one of the usual ones is there.
+var errNoFile = errors.New("no agents")
+
+// file reads the text of the file that is named, else the first of the usual
+// ones.
+func (f fileFlags) file(p process) (path string, data []byte, err error) {
+	path = f.config
 	if path == "" {
 		dir, err := p.getwd()
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		var found bool
 		if path, found = config.Find(dir); !found {
-			return nil, usageError{fmt.Errorf("no agents: name an agent's URL, or a file with --config, or put an agents.json into %s", dir)}
+			return "", nil, usageError{fmt.Errorf("%w: name an agent's URL, or a file with --config, or put an agents.json into %s", errNoFile, dir)}
 		}
 	}
-	data, err := os.ReadFile(path)
+	data, err = os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("the file %q does not exist; name another with --config", path)
+		return "", nil, fmt.Errorf("the file %q does not exist; name another with --config", path)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("the file %q may not be read by this user; change its permissions", path)
+		return "", nil, fmt.Errorf("the file %q may not be read by this user; change its permissions", path)
 	case err != nil:
-		return nil, fmt.Errorf("the file %q cannot be read: %w", path, plainFileError(err))
+		return "", nil, fmt.Errorf("the file %q cannot be read: %w", path, plainFileError(err))
 	}
-	return config.Parse(path, data, p.getenv, os.ReadFile)
+	return path, data, nil
 }
 
 // exposed refuses a listener that others can reach while nobody has to say

@@ -26,7 +26,8 @@ a2agate doctor --gateway http://127.0.0.1:8931/mcp --origin https://app.example.
 
 doctor goes the gateway's way to an agent step by step. A failure makes the agent
 unusable; a warning does not. The exit code is 0 when everything that was looked at is
-usable, 1 when not. ` + "`--json`" + ` prints the same for programs, with the code of each finding.
+usable, 1 when not. An entry that cannot be used keeps it from no other agent. ` + "`--json`" + ` prints the same for programs, with the code of each finding.
+Without a configuration it looks at the gateway at ` + "`" + gatewayExample + "`" + `, such as a demo.
 Nothing is sent to an agent but a question about a task that cannot exist, unless
 ` + "`--send`" + ` says so.
 
