@@ -130,12 +130,12 @@ func tokenAdvice(c clientfile.Client, env string) string {
 	return c.Title + " reads it from " + env + ", which must be set where it is started"
 }
 
-// more prints the other ways to the same end.
+// more prints the other ways to the same file.
 func more(w io.Writer, c clientfile.Client, s clientfile.Server, scope clientfile.Scope) {
 	if line := c.Command(s, scope); line != "" {
 		fmt.Fprintf(w, "  or by its own command: %s\n", line)
 	}
-	if link := c.Link(s); link != "" {
+	if link := c.Link(s, scope); link != "" {
 		fmt.Fprintf(w, "  or by a link: %s\n", link)
 	}
 }

@@ -65,6 +65,7 @@ type Client struct {
 	user, project func(Places) string // nil where there is no such file
 	entry         func(Server) Entry
 	command       func(Server, Scope) string
+	userOnly      bool // command writes the user's file only
 	link          func(Server) string
 	reserved      []string // server names
 	noToken       string   // why a token cannot be named, "" where it can
@@ -138,19 +139,20 @@ func (c Client) File(scope Scope, p Places) (string, error) {
 	return place(p), nil
 }
 
-// Command returns the line that makes the client itself add the server, ""
-// where it has none. Without a scope, Claude Code takes its own default.
+// Command returns the line that makes the client itself add the server to the
+// file of a scope, "" where it has none. Without a scope, Claude Code takes its
+// own default.
 func (c Client) Command(s Server, scope Scope) string {
-	if c.command == nil {
+	if c.command == nil || scope == Project && c.userOnly {
 		return ""
 	}
 	return c.command(s, scope)
 }
 
 // Link returns a link that opens the client and offers to add the server, ""
-// where it has none.
-func (c Client) Link(s Server) string {
-	if c.link == nil {
+// where it has none. It is always the user's file that a link writes.
+func (c Client) Link(s Server, scope Scope) string {
+	if c.link == nil || scope == Project {
 		return ""
 	}
 	return c.link(s)
@@ -258,10 +260,11 @@ func vscode() Client {
 			}
 			return filepath.Join(p.config(), "Code", "User", "mcp.json")
 		},
-		project: in(".vscode", "mcp.json"),
-		entry:   entry,
-		command: func(s Server, _ Scope) string { return "code --add-mcp '" + named(s) + "'" },
-		link:    func(s Server) string { return "vscode:mcp/install?" + escape(named(s)) },
+		project:  in(".vscode", "mcp.json"),
+		entry:    entry,
+		userOnly: true,
+		command:  func(s Server, _ Scope) string { return "code --add-mcp '" + named(s) + "'" },
+		link:     func(s Server) string { return "vscode:mcp/install?" + escape(named(s)) },
 	}
 }
 
@@ -283,6 +286,7 @@ func codex() Client {
 			}
 			return Entry{In: "mcp_servers", Name: s.Name, Fields: append(fields, Field{"tool_timeout_sec", timeoutSeconds}), Foreign: []string{"command"}}
 		},
+		userOnly: true,
 		command: func(s Server, _ Scope) string {
 			line := "codex mcp add " + s.Name + " --url " + s.URL
 			if s.TokenEnv != "" {

@@ -51,7 +51,7 @@ func TestClients(t *testing.T) {
 				continue
 			}
 			add(name, string(Block(c.Format, e)))
-			if l := c.Link(s); l != "" {
+			if l := c.Link(s, User); l != "" {
 				add(name+" link", l)
 			}
 			if l := c.Command(s, User); l != "" {
@@ -249,5 +249,24 @@ func TestSizes(t *testing.T) {
 	}
 	if back, err := Remove(JSON, out, e); err != nil || !bytes.Equal(back, large) {
 		t.Errorf("a file of %d bytes did not come back: %v", len(large), err)
+	}
+}
+
+// What a client does by itself for a project writes the project's file, or is
+// not offered.
+func TestProjectScope(t *testing.T) {
+	t.Parallel()
+	s := Server{Name: "a2a", URL: "http://127.0.0.1:8931/mcp"}
+	for _, c := range Clients() {
+		if link := c.Link(s, Project); link != "" {
+			t.Errorf("%s: %s", c.ID, link)
+		}
+		want := map[string]string{
+			"claude": "claude mcp add --transport http --scope project a2a http://127.0.0.1:8931/mcp",
+			"gemini": "gemini mcp add --transport http --scope project --timeout 600000 a2a http://127.0.0.1:8931/mcp",
+		}[c.ID]
+		if got := c.Command(s, Project); got != want {
+			t.Errorf("%s: %q, want %q", c.ID, got, want)
+		}
 	}
 }
