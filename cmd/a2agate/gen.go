@@ -17,8 +17,8 @@ func genCommand(p process) *cobra.Command {
 		Use:    "gen",
 		Short:  "Write man pages and shell completions for packages",
 		Hidden: true,
-		Args:   noArgs,
-		RunE:   func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args:   onlyCommands,
+		RunE:   showHelp,
 	}
 	one := func(use, short string, write func(root *cobra.Command, dir string) error) *cobra.Command {
 		return &cobra.Command{
@@ -49,6 +49,9 @@ var manDate = time.Date(2026, time.November, 1, 0, 0, 0, 0, time.UTC)
 
 func writeMan(root *cobra.Command, dir string) error {
 	root.DisableAutoGenTag = true
+	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
+		root.RemoveCommand(c) // packages bring the completions along
+	}
 	return doc.GenManTree(root, &doc.GenManHeader{Title: "A2AGATE", Section: "1", Date: &manDate, Source: "a2agate", Manual: "a2agate"}, dir)
 }
 

@@ -54,6 +54,9 @@ that the client reads it from. The token itself is never written.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if flags.print && flags.remove {
+				return usageError{errors.New("--print and --remove do not go together; leave one of them out")}
+			}
 			return install(p, args[0], flags)
 		},
 	}
@@ -63,7 +66,6 @@ that the client reads it from. The token itself is never written.`,
 	c.Flags().StringVar(&flags.scope, "scope", string(clientfile.User), "whose file: user, or project for the one in this folder")
 	c.Flags().BoolVar(&flags.print, "print", false, "print what to paste and change nothing")
 	c.Flags().BoolVar(&flags.remove, "remove", false, "take the gateway out again")
-	c.MarkFlagsMutuallyExclusive("print", "remove")
 	_ = c.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{string(clientfile.User), string(clientfile.Project)}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

@@ -52,9 +52,6 @@ func run(ctx context.Context, args []string, p process) int {
 	defer stop()
 	root := rootCommand(p)
 	root.SetArgs(args)
-	root.SetIn(p.in)
-	root.SetOut(p.out)
-	root.SetErr(p.err)
 	err := root.ExecuteContext(ctx)
 	var code exitError
 	switch {
@@ -115,14 +112,19 @@ discover agents, send them messages, follow long tasks and cancel them.`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args:          onlyCommands,
+		RunE:          showHelp,
 	}
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
 	root.SetVersionTemplate("a2agate {{.Version}}\n")
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		serveCommand(p), demoCommand(p), agentCommand(p), checkCommand(p), doctorCommand(p), callCommand(p), acceptCommand(p), versionCommand(p),
 		installCommand(p), stdioCommand(p), genCommand(p),
 	)
+	completeCompletion(root)
 	return root
 }
