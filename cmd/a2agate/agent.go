@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,9 +80,16 @@ func serveAgent(ctx context.Context, ln net.Listener, agent *fixtures.Agent) err
 
 // listenError words a listener that could not be opened.
 func listenError(field, address string, err error) error {
+	taken := errors.Is(err, syscall.EADDRINUSE)
 	var op *net.OpError
 	if errors.As(err, &op) {
 		err = op.Err
+	}
+	if field == "listen" { // of the file, or its default
+		if taken {
+			return fmt.Errorf("%s %q: %w; a gateway may run there already; --listen takes another address, or port 0 for a free one", field, address, err)
+		}
+		return fmt.Errorf("%s %q: %w; --listen takes another address, or port 0 for a free one", field, address, err)
 	}
 	return fmt.Errorf("%s %q: %w; choose another address, or port 0 for a free one", field, address, err)
 }

@@ -79,6 +79,10 @@ func usable(cfg *config.Config) error {
 		if !a.Enabled {
 			continue
 		}
+		if err := itself(cfg, a); err != nil {
+			add(err, "agents", a.Alias)
+			continue
+		}
 		options, err := agentConfig(a)
 		if err == nil {
 			var agent *a2a.Agent

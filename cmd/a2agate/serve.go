@@ -41,6 +41,11 @@ that short.`,
 			if err != nil {
 				return err
 			}
+			for _, a := range cfg.Agents {
+				if err := itself(cfg, a); err != nil && a.Enabled {
+					return fmt.Errorf("agents.%s: %w", a.Alias, err)
+				}
+			}
 			start := startup{cfg: cfg}
 			if cfg.Path != "" {
 				start.reload = flags.reloading(p, cfg)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 
@@ -45,6 +46,9 @@ func (f fileFlags) read(p process, args []string) (*config.Config, error) {
 		if f.config != "" {
 			return nil, usageError{errors.New("URLs and --config do not go together; put the URLs into the file, or leave --config out")}
 		}
+		if name := fileAmong(args); name != "" {
+			return nil, usageError{fmt.Errorf("%q is not an agent's URL; a configuration file is named with --config", name)}
+		}
 		return config.FromURLs(args)
 	}
 	path, data, err := f.file(p)
@@ -52,6 +56,19 @@ func (f fileFlags) read(p process, args []string) (*config.Config, error) {
 		return nil, err
 	}
 	return config.Parse(path, data, p.getenv, os.ReadFile)
+}
+
+// fileAmong is what of the arguments is meant for a file, "" for none.
+func fileAmong(args []string) string {
+	for _, arg := range args {
+		if strings.Contains(arg, "://") {
+			continue
+		}
+		if info, err := os.Stat(arg); strings.HasSuffix(arg, ".json") || strings.HasSuffix(arg, ".jsonc") || err == nil && !info.IsDir() {
+			return arg
+		}
+	}
+	return ""
 }
 
 // errNoFile is that neither a file is named nor one of the usual ones is there.
@@ -117,6 +134,36 @@ func (f fileFlags) placed(err error, cfg *config.Config) error {
 		at, _ = config.Locate(cfg.Path, data, open.words(), "host")
 	}
 	return &config.Error{Problems: []config.Problem{at}, Files: cfg.Files}
+}
+
+// itself refuses an agent that is the gateway: at the address where it is going
+// to listen there can be no other program.
+func itself(cfg *config.Config, a config.Agent) error {
+	u, err := url.Parse(a.URL + a.CardURL) // one of them is empty
+	if err != nil {
+		return nil //nolint:nilerr // a checked configuration has none
+	}
+	host, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil || port == "0" || port != u.Port() || !sameHost(host, u.Hostname()) {
+		return nil //nolint:nilerr // told of when it is listened on
+	}
+	return fmt.Errorf("%s is where this gateway listens, not an agent; name an agent's own address, or listen elsewhere with --listen", addressOf(a))
+}
+
+// sameHost reports whether a listener on one host takes what is sent to
+// another.
+func sameHost(listen, host string) bool {
+	if strings.EqualFold(listen, "localhost") {
+		listen = "127.0.0.1"
+	}
+	if strings.EqualFold(host, "localhost") {
+		host = "127.0.0.1"
+	}
+	at, to := net.ParseIP(listen), net.ParseIP(host)
+	if at == nil || to == nil {
+		return listen != "" && strings.EqualFold(listen, host)
+	}
+	return at.Equal(to) || at.IsUnspecified() && to.IsLoopback()
 }
 
 // loopback reports whether an address is reachable from this machine only.
