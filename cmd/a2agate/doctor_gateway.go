@@ -143,7 +143,7 @@ func (g gatewayProbe) name(ctx context.Context, c *chart, host string) bool {
 		c.found("tools_failed", "tools/list answers HTTP %d%s", status, said(a))
 		return false
 	}
-	c.ok(stepTools, "%d tools", len(list.Tools))
+	c.ok(stepTools, "%s", counted(len(list.Tools), "tool"))
 	return true
 }
 

@@ -134,3 +134,20 @@ func TestOutOfTime(t *testing.T) {
 		}
 	}
 }
+
+// The lines of progress are the agent's; a line that says only that the
+// gateway has begun to wait comes or not by chance, and is left out.
+func TestProgressLines(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for _, message := range []string{"Demo agent: working, 0s", "working, 0s", "step 1 of 2", "Demo agent: working, 15s", "10 working, 0s", "Demo agent: working, 1m0s"} {
+		fmt.Fprintf(&b, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":1,\"progress\":1,\"message\":%q}}\n\n", message)
+	}
+	b.WriteString("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n")
+	resp := &http.Response{Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(b.String()))}
+	var lines strings.Builder
+	a, err := readAnswer(resp, &lines)
+	if want := "step 1 of 2\nDemo agent: working, 15s\n10 working, 0s\nDemo agent: working, 1m0s\n"; err != nil || string(a.Result) != "{}" || lines.String() != want {
+		t.Errorf("%v, %s, got\n%swant\n%s", err, a.Result, lines.String(), want)
+	}
+}
