@@ -108,8 +108,9 @@ type Agent struct {
 	took    time.Duration
 	fresh   time.Time
 	due     time.Time
-	// worked says that the agent has worked during flight.
-	worked bool
+	// worked says that the agent has worked during flight, asked that somebody
+	// has asked for a look meanwhile.
+	worked, asked bool
 	// sought is the last look because nothing was at the interface, begun at
 	// soughtAt.
 	sought   *cardFlight

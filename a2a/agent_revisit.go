@@ -33,15 +33,18 @@ func (a *Agent) revisitLocked() bool {
 }
 
 // Recheck has Run look at the card now, however fresh it is or however long an
-// agent in trouble would be left alone: somebody has asked for it. It does not
-// wait for the outcome.
+// agent in trouble would be left alone: somebody has asked for it. A look under
+// way may have begun too early, so another follows it. Recheck does not wait
+// for the outcome.
 func (a *Agent) Recheck() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.flight == nil {
-		a.due = time.Now()
-		a.poke()
+	if a.flight != nil {
+		a.asked = true
+		return
 	}
+	a.due = time.Now()
+	a.poke()
 }
 
 // works reports whether an exchange was one in which the agent may have done

@@ -98,6 +98,32 @@ func TestRecheck(t *testing.T) {
 	})
 }
 
+// TestRecheckDuringALook: a look that has begun before somebody asks may have
+// the old card, so another one follows.
+func TestRecheckDuringALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var url atomic.Value
+		url.Store("http://agent.test/one")
+		a := memoryAgent(t, AgentConfig{}, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=3600")
+			serveCard(url.Load().(string))(w, r)
+			time.Sleep(300 * time.Millisecond) // the answer is made, and on its way
+		})
+		stop := running(t, a)
+		time.Sleep(time.Second)
+		a.Recheck()
+		time.Sleep(100 * time.Millisecond) // in the middle of that look
+		url.Store("http://agent.test/two")
+		a.Recheck()
+		time.Sleep(time.Second)
+		if got := a.Status().URL; got != "http://agent.test/two" {
+			t.Errorf("the interface is %s", got)
+		}
+		stop()
+		a.Close()
+	})
+}
+
 // TestManyMessagesRevisitOnce: however busy an agent is, its card is asked for
 // twice a second at most.
 func TestManyMessagesRevisitOnce(t *testing.T) {

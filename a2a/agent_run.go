@@ -259,6 +259,9 @@ func (a *Agent) settle(f *cardFlight, d *discovery, took time.Duration) {
 		a.worked = false
 		a.revisitLocked()
 	}
+	if a.asked {
+		a.asked, a.due = false, time.Now()
+	}
 	changed := a.differsLocked(before, cardBefore)
 	a.mu.Unlock()
 	a.poke()
