@@ -99,7 +99,7 @@ func cardSummary(alias string, card *a2a.Card, info agentInfo, status a2a.AgentS
 	if len(card.InputModes)+len(card.OutputModes) > 0 {
 		fmt.Fprintf(&b, "\nTakes %s; gives %s.", modes(card.InputModes), modes(card.OutputModes))
 	}
-	fmt.Fprintf(&b, "\n%d skills%s", len(info.skills), colonIf(len(info.skills) > 0))
+	fmt.Fprintf(&b, "\n%s%s", countSkills(len(info.skills)), colonIf(len(info.skills) > 0))
 	for i := range info.skills {
 		sk := &info.skills[i]
 		fmt.Fprintf(&b, "\n- %s (%s)", sk.id, sk.name)
@@ -203,6 +203,13 @@ func listHead(shown, found, all int, query string, tags []string) string {
 		return fmt.Sprintf("The best %d of %d matches, out of %s.", shown, found, countAgents(all))
 	}
 	return fmt.Sprintf("%d of %s match, best first.", found, countAgents(all))
+}
+
+func countSkills(n int) string {
+	if n == 1 {
+		return "1 skill"
+	}
+	return fmt.Sprintf("%d skills", n)
 }
 
 func countAgents(n int) string {
