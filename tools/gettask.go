@@ -26,33 +26,46 @@ func (inv *invocation) getTask(ctx context.Context) translate.Outcome {
 		return *out
 	}
 	x := &exchange{inv: inv, task: entry, contextID: entry.ContextID, given: true}
-	snap, out := x.look(ctx)
+	snap, watch, out := x.look(ctx)
+	if watch != nil {
+		defer watch.Close()
+	}
 	if out != nil {
 		return *out
 	}
+	var answer translate.Outcome
 	if artifact != "" {
-		return x.page(ctx, snap, artifact, offset)
+		answer = x.page(ctx, snap, artifact, offset)
+	} else {
+		answer = x.withHistory(ctx, snap)
 	}
-	return x.withHistory(ctx, snap)
+	switch {
+	case watch == nil || snap.Task == nil || !stillOpen(snap):
+	case settled(snap):
+		inv.settle(watch, entry.Handle, x.task.Handle)
+	default:
+		inv.keep(watch, entry.Handle, x.task.Handle)
+	}
+	return answer
 }
 
-// look waits as long as the call says and returns what is known of the task.
-func (x *exchange) look(ctx context.Context) (a2a.Snapshot, *translate.Outcome) {
+// look waits as long as the call says and returns what is known of the task,
+// and the watch on it, which is to be closed; nil for none.
+func (x *exchange) look(ctx context.Context) (a2a.Snapshot, *a2a.Watch, *translate.Outcome) {
 	inv := x.inv
 	seconds, _ := inv.args.integer("waitSeconds")
 	deadline := inv.began.Add(time.Duration(seconds) * time.Second)
 	if isLate(x.task) {
 		snap, out := x.lookLate(ctx, deadline)
 		if out != nil || isLate(x.task) {
-			return snap, out
+			return snap, nil, out
 		}
 	}
 	watch, err := inv.agent.Follow.Task(ctx, x.task.TaskID, x.task.ContextID)
 	if err != nil {
 		out := x.unreachable(ctx, err)
-		return a2a.Snapshot{}, &out
+		return a2a.Snapshot{}, nil, &out
 	}
-	defer watch.Close()
 	snap, err := watch.Refresh(ctx)
 	if seconds > 0 {
 		w := &wait{watch: watch, until: settled, deadline: deadline, progress: inv.progress}
@@ -60,21 +73,18 @@ func (x *exchange) look(ctx context.Context) (a2a.Snapshot, *translate.Outcome) 
 		snap, end = w.run(ctx)
 		if end == endGone {
 			out := cancelled()
-			return snap, &out
+			return snap, watch, &out
 		}
 	}
 	if gone(ctx) {
 		out := cancelled()
-		return snap, &out
-	}
-	if snap.Task != nil && !settled(snap) {
-		inv.keep(watch, x.task.Handle)
+		return snap, watch, &out
 	}
 	if snap.Task == nil && snap.Err == nil && err != nil {
 		out := x.unreachable(ctx, err)
-		return snap, &out
+		return snap, watch, &out
 	}
-	return snap, nil
+	return snap, watch, nil
 }
 
 // unreachable is the answer when the agent cannot be asked about a task that
@@ -259,7 +269,17 @@ func (x *exchange) cancelOn(ctx context.Context, watch *a2a.Watch) translate.Out
 			return cancelled()
 		}
 	}
-	return x.answer(ctx, snap)
+	out := x.answer(ctx, snap)
+	x.settleAtEnd(watch, snap)
+	return out
+}
+
+// settleAtEnd has the handle of a task that has not ended by the time of the
+// answer settled when it does.
+func (x *exchange) settleAtEnd(watch *a2a.Watch, s a2a.Snapshot) {
+	if s.Task != nil && stillOpen(s) {
+		x.inv.settle(watch, x.told)
+	}
 }
 
 // notCancelled is the error with what the task is now; none where it has been
@@ -280,7 +300,8 @@ func (x *exchange) notCancelled(ctx context.Context, watch *a2a.Watch, err error
 		return x.answer(ctx, snap) // another cancel was quicker
 	}
 	o := x.inv.options()
-	x.inv.mint(tctx, &o, snap, x.contextOf(snap), x.task)
+	x.told = x.inv.mint(tctx, &o, snap, x.contextOf(snap), x.task).Handle
+	x.settleAtEnd(watch, snap)
 	switch {
 	case snap.Task != nil && !snap.Lost:
 		o.Status = translate.StatusFromState(snap.Task.Status.State)

@@ -82,8 +82,15 @@ func (inv *invocation) taskHandle(ctx context.Context, contextID, taskID string,
 // keep goes on following a task whose handles are out. When it ends they
 // settle, though nobody may ask: what lists tasks that work is right then.
 func (inv *invocation) keep(watch *a2a.Watch, out ...string) {
-	table := inv.st.opts.Handles
 	watch.Keep(inv.st.opts.HandleTTL)
+	inv.settle(watch, out...)
+}
+
+// settle has the handles settled when the task ends, as long as it is followed.
+// It comes after the answer that shows the task open: that answer notes so in
+// the handles, though the task may have ended meanwhile.
+func (inv *invocation) settle(watch *a2a.Watch, out ...string) {
+	table := inv.st.opts.Handles
 	for _, handle := range out { // "" where none could be given
 		watch.AtEnd(handle, func(ctx context.Context) { _ = table.Settle(ctx, handle) }) // expires later otherwise
 	}
