@@ -205,7 +205,11 @@ func (x *exchange) addEnd(key string, fn func(context.Context)) {
 
 // tellEnd calls what waits for the end of the task, once that has come.
 func (x *exchange) tellEnd() {
-	if !x.done || len(x.atEnd) == 0 || !x.lost && !x.state().Terminal() {
+	if !x.done || len(x.atEnd) == 0 {
+		return
+	}
+	forgotten := x.taskID != "" && x.message != nil // see lose
+	if !x.lost && !forgotten && !x.state().Terminal() {
 		return
 	}
 	tell, f := x.atEnd, x.f

@@ -265,6 +265,31 @@ func TestAtEnd(t *testing.T) {
 	}
 }
 
+// TestAtEndOfAForgottenTask: a task that its agent does not know any more has
+// ended, also where a message in the middle of it is taken as its answer.
+func TestAtEndOfAForgottenTask(t *testing.T) {
+	following(t, true, nil, func(t *testing.T, a *agentFake, f *Follower) {
+		streams := streamsOf(a)
+		w := sendTo(t, f, askTask(""))
+		defer w.Close()
+		st := <-streams
+		st.push(taskNews("t1", StateWorking, ""))
+		waitFor(t, w, time.Second, "the task", inState(StateWorking))
+		var told atomic.Int32
+		w.AtEnd("a", func(context.Context) { told.Add(1) })
+		st.push(Event{Message: fakeMessage("hi")})
+		synctest.Wait()
+		a.forget()
+		if s := waitFor(t, w, time.Hour, "the end", isDone); s.Message == nil || s.Lost {
+			t.Errorf("snapshot: %s", describeSnapshot(s))
+		}
+		synctest.Wait()
+		if n := told.Load(); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+	})
+}
+
 func TestCountsAreObserved(t *testing.T) {
 	var mu sync.Mutex
 	var sum FollowerCounts
