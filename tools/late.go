@@ -110,9 +110,10 @@ func (x *exchange) unanswered(ctx context.Context, watch *a2a.Watch, s a2a.Snaps
 	defer cancel()
 	inv := x.inv
 	if x.task.Handle != "" { // a message to a task, whose handle finds the answer
-		watch.Keep(inv.st.opts.HandleTTL)
-		watch.Close()
-		return x.answer(ctx, s)
+		defer watch.Close()
+		out := x.answer(ctx, s)
+		inv.keepAnswer(watch, x.task)
+		return out
 	}
 	table := inv.st.opts.Handles
 	inv.s.late.sweep(func(handle, principal string) bool {
@@ -127,6 +128,18 @@ func (x *exchange) unanswered(ctx context.Context, watch *a2a.Watch, s a2a.Snaps
 	inv.s.late.add(entry.Handle, lateSend{watch, inv.call.Principal})
 	x.task = entry
 	return x.answer(ctx, s)
+}
+
+// keepAnswer is keep for a message whose agent has not said a word. The agent
+// may answer it with another task, whose end is not that of task.
+func (inv *invocation) keepAnswer(watch *a2a.Watch, task handles.Entry) {
+	table := inv.st.opts.Handles
+	watch.Keep(inv.st.opts.HandleTTL)
+	watch.AtEnd(task.Handle, func(ctx context.Context) {
+		if s := watch.Now(); s.Task != nil && s.Task.ID == task.TaskID {
+			_ = table.Settle(ctx, task.Handle) // expires later otherwise
+		}
+	})
 }
 
 // isLate reports whether an entry stands for a send without an answer.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"a2agate/fixtures"
 	"a2agate/handles"
 )
 
@@ -59,6 +60,31 @@ func TestTaskEndsWhileItsAnswerIsMade(t *testing.T) {
 				}
 				wantEqual(t, "running", e.Running, false)
 			})
+		})
+	}
+}
+
+// TestTaskEndsAfterALateAnswer: so does the handle of a task whose message had
+// no word of its agent within its call's time.
+func TestTaskEndsAfterALateAnswer(t *testing.T) {
+	for _, opt := range []fixtures.Options{{Unary: true}, {}} {
+		inBubble(t, func(t *testing.T) {
+			g := newGateway(t, map[string]fixtures.Options{"demo": opt}, nil)
+			handle := g.send(`{"text":"ask size"}`).str("taskHandle")
+			running := func() bool {
+				e, err := g.table.Peek(t.Context(), handles.KindTask, handle, "local")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return e.Running
+			}
+			g.demo().Delay(5 * time.Second)
+			got := g.send(`{"text":"XL","taskHandle":"` + handle + `","timeoutSeconds":2}`)
+			wantEqual(t, "handle", got.str("taskHandle"), handle)
+			wantEqual(t, "running", running(), true)
+			time.Sleep(30 * time.Second)
+			wantEqual(t, "running after the end", running(), false)
+			wantEqual(t, "status", g.seen(g.call(ToolGetTask, `{"taskHandle":"`+handle+`"}`, nil)).str("status"), "completed")
 		})
 	}
 }
