@@ -124,9 +124,14 @@ func (l *listener) announce(ctx context.Context, done <-chan struct{}, emit func
 		case <-done:
 			return
 		case <-l.wake:
-			if l.changes(emit) != nil {
-				return
-			}
+		}
+		select {
+		case <-done: // at the same time: nobody could ask for the list any more
+			return
+		default:
+		}
+		if l.changes(emit) != nil {
+			return
 		}
 	}
 }

@@ -392,3 +392,26 @@ func TestStdioAnnounces(t *testing.T) {
 		})
 	}
 }
+
+// Once a pipe winds up, nobody is told of a list that cannot be asked for any
+// more.
+func TestStdioAnnouncesNothingAtItsEnd(t *testing.T) {
+	done := make(chan struct{})
+	close(done)
+	for range 50 {
+		cats := newCatalogues(basicCatalogue())
+		l := newServer(t, echo, func(o *Options) { o.Catalogues = cats }).Core().announcer(tools.View{})
+		cats.change(func(f *fakeCatalogues) {
+			c := *f.cats[tools.View{}]
+			c.Tools = c.Tools[:len(c.Tools)-1]
+			f.cats[tools.View{}] = &c
+		})
+		l.announce(t.Context(), done, func(msg []byte) error {
+			t.Errorf("said %s", msg)
+			return nil
+		})
+		if n := cats.subscribers(); n != 0 {
+			t.Errorf("%d still watch the catalogue", n)
+		}
+	}
+}
