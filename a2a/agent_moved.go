@@ -32,7 +32,7 @@ func (a *Agent) elsewhere(ctx context.Context, from *Client) (next *Client, why 
 		return nil, "its card was read again: " + a.status.Reason
 	case !slices.Equal(a.client.o.Interfaces, from.o.Interfaces):
 		return a.client, ""
-	case a.failures > 0 || a.flight != nil:
+	case a.failures > 0 || a.flight != nil || a.ctx.Err() != nil:
 		return nil, "its card could not be read again"
 	}
 	return nil, "its card was read again and still names this address, so A2A has to be served there"

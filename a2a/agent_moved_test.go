@@ -215,6 +215,24 @@ func TestMovedAndGone(t *testing.T) {
 	})
 }
 
+// TestNotReadAgain: of a card that was not read nothing is claimed.
+func TestNotReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMovable("/one")
+		a := memoryAgent(t, AgentConfig{}, m.ServeHTTP)
+		c, err := a.Client(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Close() // it has left the configuration, with a call on its way
+		m.served.Store("nowhere")
+		_, err = c.Send(t.Context(), hello())
+		if e := refused(t, err); !strings.Contains(e.Message, "its card could not be read again") || m.cards.Load() != 1 {
+			t.Errorf("%d requests for the card: %s", m.cards.Load(), e.Message)
+		}
+	})
+}
+
 // TestExtendedCardElsewhere: a look at the card does not wait for itself where
 // nothing is at the interface that it asks for the extended card.
 func TestExtendedCardElsewhere(t *testing.T) {
