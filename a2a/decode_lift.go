@@ -81,10 +81,11 @@ func (l *lifter) value(i, level int) int {
 		if i = l.value(i, level+1); i < 0 {
 			return -1
 		}
-		more := false
-		if i, more = skipComma(l.b, i, ']'); !more {
-			return i
+		next, more := skipComma(l.b, i, ']')
+		if !more {
+			return next
 		}
+		i = next
 	}
 }
 
@@ -114,10 +115,11 @@ func (l *lifter) object(i, level int) int {
 		if i < 0 {
 			return -1
 		}
-		more := false
-		if i, more = skipComma(l.b, i, '}'); !more {
-			return i
+		next, more := skipComma(l.b, i, '}')
+		if !more {
+			return next
 		}
+		i = next
 	}
 }
 

@@ -81,7 +81,7 @@ func netError(t trip, err error) *Error {
 	case strings.Contains(err.Error(), "parse Location header"):
 		e.Cause, e.Err = CauseHTTP, errNotFollowed // its text repeats the address
 		e.Message = fmt.Sprintf("%s redirects to an address that cannot be read", t.host)
-	case strings.Contains(err.Error(), "malformed HTTP"):
+	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), spokeFirst):
 		e.Cause = CauseProtocol
 		e.Message = fmt.Sprintf("%s does not speak HTTP", t.host)
 	default:
@@ -90,6 +90,10 @@ func netError(t trip, err error) *Error {
 	}
 	return e
 }
+
+// spokeFirst is in the error of package http where a server has sent something
+// before it was asked, as those of mail and of SSH do; the error it wraps is nil.
+const spokeFirst = "readLoopPeekFailLocked: %!w(<nil>)"
 
 // withoutURL is what lies beneath an error of net/http or net/url, whose text
 // repeats the URL: a key may stand in its query.

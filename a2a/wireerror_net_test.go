@@ -11,8 +11,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -179,5 +181,42 @@ func TestTLSTexts(t *testing.T) {
 		if got := tlsText(fmt.Errorf("wrapped: %w", tt.err)); !strings.Contains(got, tt.want) || (tt.want == "") != (got == "") {
 			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
 		}
+	}
+}
+
+// closing tells when its connection is closed.
+type closing struct {
+	net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (c *closing) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// A server that speaks first may be heard before the request is written, which
+// package http tells of in other words.
+func TestServerThatSpeaksFirst(t *testing.T) {
+	mine, theirs := net.Pipe()
+	defer theirs.Close()
+	conn := &closing{Conn: mine, closed: make(chan struct{})}
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
+	defer transport.CloseIdleConnections()
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		_, _ = io.WriteString(theirs, "220 mail.test ESMTP\r\n")
+		<-conn.closed
+	}})
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://mail.test/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = transport.RoundTrip(req)
+	if err == nil {
+		t.Fatal("an answer came")
+	}
+	if e := netError(trip{ctx: ctx, host: "mail.test:80"}, err); e.Cause != CauseProtocol || e.Message != "mail.test:80 does not speak HTTP" {
+		t.Errorf("%v: %+v", err, e)
 	}
 }

@@ -10,9 +10,9 @@ func TestLocate(t *testing.T) {
 	t.Parallel()
 	const file = "{\n  // é\n  \"agents\": {\"a b\": {\"url\": \"http://x\"}},\n  \"listen\": \"0.0.0.0:1\"\n}"
 	for _, c := range []struct {
-		data string
-		keys []string
-		want string
+		data  string
+		keys  []string
+		want  string
 		found bool
 	}{
 		{file, []string{"listen"}, "f.json:4:13: listen: no", true},
