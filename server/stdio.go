@@ -395,10 +395,15 @@ func (l *lineWriter) put(out []byte) error {
 	return l.err
 }
 
+// failed is the error of a write, nil while there is none. It does not wait for
+// a write that a client who has stopped reading holds up.
 func (l *lineWriter) failed() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
+	select {
+	case <-l.broken:
+		return l.err // is not written any more
+	default:
+		return nil
+	}
 }
 
 // line is one line of input, or the end.

@@ -415,3 +415,49 @@ func TestStdioAnnouncesNothingAtItsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A client that has stopped reading does not keep the gateway from ending.
+func TestStdioEndsWithoutAReader(t *testing.T) {
+	t.Parallel()
+	cats := newCatalogues(basicCatalogue())
+	s := newServer(t, echo, func(o *Options) { o.Catalogues = cats })
+	in, write := io.Pipe()
+	read, out := io.Pipe()
+	defer in.Close()
+	defer out.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Core().ServeStdio(ctx, in, out, StdioOptions{Grace: time.Millisecond}) }()
+	sc := bufio.NewScanner(read)
+	send := func(line string) {
+		if _, err := io.WriteString(write, line+"\n"); err != nil {
+			t.Error(err)
+		}
+	}
+	send(initLine)
+	if !sc.Scan() {
+		t.Fatal(sc.Err())
+	}
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	send(`{"jsonrpc":"2.0","method":"notifications/none"}`) // the other has been seen to
+	cats.change(func(f *fakeCatalogues) {
+		c := *f.cats[tools.View{}]
+		c.Tools = c.Tools[:len(c.Tools)-1]
+		f.cats[tools.View{}] = &c
+	})
+	one := make([]byte, 1)
+	if _, err := read.Read(one); err != nil { // the change is being written
+		t.Fatal(err)
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for the client")
+		_ = read.Close()
+		<-ended
+	}
+}
