@@ -44,8 +44,8 @@ type pipe struct {
 	base    context.Context
 	work    sync.WaitGroup
 
-	// What initialize settled; owned by the goroutine of ServeStdio, copied
-	// into each call.
+	// What initialize settled; owned by the goroutine of lines, copied into each
+	// call.
 	revision translate.Revision
 	client   tools.ClientCapabilities
 	// handshake is how far a legacy client is: only one that is through hears of
@@ -64,8 +64,8 @@ const (
 // reads them from out (MCP, transports, stdio), on every served revision. It
 // returns when in is at its end and what was in flight has been answered; or
 // when ctx ends, after giving calls in flight the grace to answer; or when one
-// of the streams breaks, with its error. A Read that is still blocked when ctx
-// ends is left behind: the process is to end next.
+// of the streams breaks, with its error. A Read or Write that is still blocked
+// after that is left behind: the process is to end next.
 func (c *Core) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, o StdioOptions) error {
 	if o.Principal == "" {
 		o.Principal = Local
@@ -83,26 +83,35 @@ func (c *Core) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, o St
 	stop := make(chan struct{})
 	defer close(stop)
 	go readLines(in, o.Limits.BodyBytes, lines, stop) // ends with in, see above
+	over := make(chan error, 1)
+	p.work.Go(func() { p.lines(lines, over) }) // may wait for the client too
+	select {
+	case err := <-over:
+		if errors.Is(err, io.EOF) { // no more questions; the client still reads
+			break
+		}
+		end(context.Canceled) // the client is gone
+		p.wind(ctx, end)
+		return err
+	case <-p.out.broken:
+	case <-ctx.Done():
+	}
+	p.wind(ctx, end)
+	return p.out.failed()
+}
+
+// lines works off the lines until the pipe winds up, or says what ended them.
+func (p *pipe) lines(in <-chan line, over chan<- error) {
 	for {
 		select {
-		case l := <-lines:
-			if l.err == nil {
-				p.line(l)
-				continue
+		case <-p.drain:
+			return
+		case l := <-in:
+			if l.err != nil {
+				over <- l.err
+				return
 			}
-			if errors.Is(l.err, io.EOF) { // no more questions; the client still reads
-				p.wind(ctx, end)
-				return p.out.failed()
-			}
-			end(context.Canceled) // the client is gone
-			p.wind(ctx, end)
-			return l.err
-		case <-p.out.broken:
-			p.wind(ctx, end)
-			return p.out.failed()
-		case <-ctx.Done():
-			p.wind(ctx, end)
-			return p.out.failed()
+			p.line(l)
 		}
 	}
 }

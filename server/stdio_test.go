@@ -461,3 +461,33 @@ func TestStdioEndsWithoutAReader(t *testing.T) {
 		<-ended
 	}
 }
+
+// Nor does one that has not read the answer to what was answered at once.
+func TestStdioEndsWithAnAnswerNobodyReads(t *testing.T) {
+	t.Parallel()
+	in, write := io.Pipe()
+	read, out := io.Pipe()
+	defer in.Close()
+	defer out.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	s := newServer(t, echo, nil)
+	go func() { ended <- s.Core().ServeStdio(ctx, in, out, StdioOptions{Grace: time.Millisecond}) }()
+	if _, err := io.WriteString(write, initLine+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read.Read(make([]byte, 1)); err != nil { // the answer is being written
+		t.Fatal(err)
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for the client")
+		_ = read.Close()
+		<-ended
+	}
+}
