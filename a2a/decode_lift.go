@@ -19,8 +19,8 @@ const (
 	// liftLevels bounds the nesting of messages, artifacts and parts: what is
 	// deeper is no part.
 	liftLevels = 16
-	// liftMark begins a mark. In an answer that holds these bytes itself nothing
-	// is lifted.
+	// liftMark begins a mark. Nothing is lifted from an answer that has these bytes
+	// itself in what would stay.
 	liftMark = `"a2agate lifted `
 )
 
@@ -42,7 +42,7 @@ func (l lifted) at(raw json.RawMessage) json.RawMessage {
 // lift returns body with its large data values replaced by marks, and the
 // values; or body itself and nothing.
 func lift(body []byte, from, least int) ([]byte, lifted) {
-	if len(body) < from || bytes.Contains(body, []byte(liftMark)) {
+	if len(body) < from {
 		return body, nil
 	}
 	l := lifter{b: body, least: least}
@@ -50,7 +50,11 @@ func lift(body []byte, from, least int) ([]byte, lifted) {
 	if end < 0 || skipSpace(body, end) != len(body) || len(l.values) == 0 {
 		return body, nil
 	}
-	return append(l.rest, body[l.done:]...), l.values
+	rest := append(l.rest, body[l.done:]...)
+	if bytes.Count(rest, []byte(liftMark)) != len(l.values) {
+		return body, nil
+	}
+	return rest, l.values
 }
 
 // lifter walks one answer. Positions are indices of b, -1 for what is no JSON

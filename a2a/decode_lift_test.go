@@ -61,6 +61,7 @@ func TestLift(t *testing.T) {
 		{"both cases", task(`{"data":{"a":1},"Data":{"b":2}}`, ""), 1},
 		{"a forged mark", task(part(`"a2agate lifted 0"`)+","+part(`{"a":1}`), ""), 0},
 		{"a mark in a text", task(`{"text":"say \"a2agate lifted 0\""},`+part(`{"a":1}`), ""), 0},
+		{"a mark in the value", task(part(`{"a":"a2agate lifted 0"}`), ""), 1},
 		{"a mark in other bytes", task(part(`"\u00612agate lifted 0"`)+","+part(`{"a":1}`), ""), 1},
 		{"a flat message", `{"kind":"message","messageId":"m","role":"agent","parts":[` + part(`{"a":1}`) + `]}`, 1},
 		{"an update", `{"id":"7","result":{"artifactUpdate":{"taskId":"t","artifact":{"artifactId":"a","parts":[` + part(`{"a":1}`) + `]}}}}`, 1},
