@@ -27,6 +27,8 @@ const (
 	crowdPrograms = 4
 	// quiet is how long the gateway is watched while nothing changes.
 	quiet = 20 * time.Second
+	// settled is when tasks that nobody asks about are polled seldom.
+	settled = 4 * time.Minute
 )
 
 // crowd measures memory for each wait and each idle task, processor time while
@@ -225,6 +227,11 @@ func (w *world) tasks(ctx context.Context, s settings, out io.Writer, base holdi
 	}
 	fmt.Fprintf(out, "%d idle tasks: %.1f KiB a task in use (aim: at most 8), %.3f goroutines a task, %.1f%% of a core in the first %s, %.1f%% in the next\n",
 		crowdTasks, (full.total()-base.total())/crowdTasks/1024, float64(full.goroutines-base.goroutines)/crowdTasks, early*100, quiet, late*100)
+	time.Sleep(settled)
+	if late, err = w.processor(quiet); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s later: %.1f%% of a core\n", settled, late*100)
 	return nil
 }
 
