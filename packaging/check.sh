@@ -93,7 +93,7 @@ case $? in
   0) ok ".goreleaser.yaml, deb and rpm of it"
     if command -v dpkg-deb >/dev/null; then check "what is in the deb" packaging/deb.sh .tmp/packages/*.deb; else skip "what is in the deb" "no dpkg-deb"; fi ;;
   124) skip "deb and rpm" "not built in $limit s, the next time it goes on from the build cache" ;;
-  *) if grep -qE 'dial tcp|connection refused|no such host|i/o timeout' <<<"$out"; then skip "deb and rpm" "module proxy not reached"; else bad "deb and rpm"; printf '%s\n' "$out" | tail -20; fi ;;
+  *) if grep -qE 'dial tcp|connection refused|no such host|i/o timeout|TLS handshake|: (403|404|410|429|50[0-9]) ' <<<"$out"; then skip "deb and rpm" "module proxy not reached"; else bad "deb and rpm"; printf '%s\n' "$out" | tail -20; fi ;;
 esac
 
 # goreleaser itself.
