@@ -152,6 +152,17 @@ func (p *tab) wait(expression string) {
 	}
 }
 
+// latch sets a property of the window once an expression has been true after
+// any change of the page: what passes may have passed when a test looks.
+func (p *tab) latch(name, expression string) {
+	p.t.Helper()
+	eval[bool](p, fmt.Sprintf(`(() => {
+		window.%[1]s = false;
+		new MutationObserver(() => { window.%[1]s ||= %[2]s; }).observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+		return true;
+	})()`, name, expression))
+}
+
 // text is what a person reads in the first element of a selector.
 func (p *tab) text(selector string) string {
 	p.t.Helper()

@@ -122,8 +122,9 @@ func callsATool(t *testing.T, chrome context.Context, w *statusWorld) {
 	if got := eval[string](p, "document.getElementById('tool').value"); got != "a2a_send_message" {
 		t.Errorf("the form begins with %s", got)
 	}
+	p.latch("progressed", `document.querySelectorAll('#progress li').length >= 2 && !document.getElementById('stop').hidden`) // before the answer
 	p.do(chromedp.SendKeys("#argument-text", "progress 3 0.7"), chromedp.Click("#run"))
-	p.wait(`document.querySelectorAll('#progress li').length >= 2 && !document.getElementById('stop').hidden`) // before the answer
+	p.wait("window.progressed")
 	p.wait(isOver)
 	if got := p.text("#outcome-state"); !strings.HasPrefix(got, "Answered after ") {
 		t.Errorf("%q", got)
@@ -211,8 +212,9 @@ func copies(t *testing.T, chrome context.Context, w *statusWorld) {
 			return err
 		}))
 	}
+	p.latch("copied", `document.querySelector('[data-copy=endpoint]').textContent.startsWith('Copied')`)
 	p.do(chromedp.Click("[data-copy=endpoint]"))
-	p.wait(`document.querySelector('[data-copy=endpoint]').innerText.startsWith('Copied')`)
+	p.wait("window.copied")
 	if got := eval[string](p, "navigator.clipboard.readText()"); got != w.base+"/mcp" {
 		t.Errorf("the clipboard has %q", got)
 	}
