@@ -144,7 +144,7 @@ func (w *world) waits(ctx context.Context, s settings, out io.Writer, base holdi
 	if err := w.keepProfiles(ctx, s, "waits"); err != nil {
 		return err
 	}
-	busy, err := w.processor(quiet)
+	busy, err := w.processor()
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (w *world) tasks(ctx context.Context, s settings, out io.Writer, base holdi
 		return first
 	}
 	client.CloseIdleConnections()
-	early, err := w.processor(quiet)
+	early, err := w.processor()
 	if err != nil {
 		return err
 	}
@@ -221,14 +221,14 @@ func (w *world) tasks(ctx context.Context, s settings, out io.Writer, base holdi
 	if err := w.keepProfiles(ctx, s, "tasks"); err != nil {
 		return err
 	}
-	late, err := w.processor(quiet)
+	late, err := w.processor()
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%d idle tasks: %.1f KiB a task in use (aim: at most 8), %.3f goroutines a task, %.1f%% of a core in the first %s, %.1f%% in the next\n",
 		crowdTasks, (full.total()-base.total())/crowdTasks/1024, float64(full.goroutines-base.goroutines)/crowdTasks, early*100, quiet, late*100)
 	time.Sleep(settled)
-	if late, err = w.processor(quiet); err != nil {
+	if late, err = w.processor(); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s later: %.1f%% of a core\n", settled, late*100)
@@ -315,15 +315,15 @@ func (w *world) settle(ctx context.Context, base holding) (holding, error) {
 	return w.rest(context.WithoutCancel(ctx))
 }
 
-// processor is the share of one core that the gateway uses over d.
-func (w *world) processor(d time.Duration) (float64, error) {
+// processor is the share of one core that the gateway uses while it is watched.
+func (w *world) processor() (float64, error) {
 	before, err := processorTime(w.gateway.pid())
 	if err != nil {
 		return 0, err
 	}
-	time.Sleep(d)
+	time.Sleep(quiet)
 	after, err := processorTime(w.gateway.pid())
-	return (after - before).Seconds() / d.Seconds(), err
+	return (after - before).Seconds() / quiet.Seconds(), err
 }
 
 // clockTick is the unit of /proc/PID/stat; Linux fixes it at 100 a second.
