@@ -188,7 +188,9 @@ func BenchmarkWaiting(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				s := newBenchServer(b, blocked, basicCatalogue())
-				s.now.Load().limits.Listens = n
+				if err := s.Reconfigure(Settings{Limits: Limits{Listens: n}}); err != nil {
+					b.Fatal(err)
+				}
 				ctx, cancel := context.WithCancel(context.Background())
 				ln := newPipeListener()
 				ended := make(chan error, 1)

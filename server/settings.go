@@ -10,7 +10,8 @@ type Settings struct {
 }
 
 // inForce is what the requests that come now go by. It is immutable; a request
-// keeps to the one that it began with.
+// that comes while it is replaced may pass the old guard and be served by the
+// new limits; once past the guard it keeps to what it has.
 type inForce struct {
 	guard  *guard
 	limits Limits

@@ -416,6 +416,21 @@ func TestStdioAnnouncesNothingAtItsEnd(t *testing.T) {
 	}
 }
 
+// endsUnread waits for the end of ServeStdio, of which nobody reads.
+func endsUnread(t *testing.T, ended <-chan error, read io.Closer) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for the client")
+		_ = read.Close()
+		<-ended
+	}
+}
+
 // A client that has stopped reading does not keep the gateway from ending.
 func TestStdioEndsWithoutAReader(t *testing.T) {
 	t.Parallel()
@@ -450,16 +465,7 @@ func TestStdioEndsWithoutAReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("it waits for the client")
-		_ = read.Close()
-		<-ended
-	}
+	endsUnread(t, ended, read)
 }
 
 // Nor does one that has not read the answer to what was answered at once.
@@ -480,14 +486,5 @@ func TestStdioEndsWithAnAnswerNobodyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("it waits for the client")
-		_ = read.Close()
-		<-ended
-	}
+	endsUnread(t, ended, read)
 }

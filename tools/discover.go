@@ -99,7 +99,7 @@ func cardSummary(alias string, card *a2a.Card, info agentInfo, status a2a.AgentS
 	if len(card.InputModes)+len(card.OutputModes) > 0 {
 		fmt.Fprintf(&b, "\nTakes %s; gives %s.", modes(card.InputModes), modes(card.OutputModes))
 	}
-	fmt.Fprintf(&b, "\n%s%s", countSkills(len(info.skills)), colonIf(len(info.skills) > 0))
+	fmt.Fprintf(&b, "\n%s%s", plural(len(info.skills), "skill"), colonIf(len(info.skills) > 0))
 	for i := range info.skills {
 		sk := &info.skills[i]
 		fmt.Fprintf(&b, "\n- %s (%s)", sk.id, sk.name)
@@ -196,27 +196,20 @@ func listHead(shown, found, all int, query string, tags []string) string {
 	case all == 0:
 		return "No agent is configured."
 	case query == "" && len(tags) == 0:
-		return fmt.Sprintf("%s. To read one's card, call a2a_discover with its alias as agent.", countAgents(all))
+		return fmt.Sprintf("%s. To read one's card, call a2a_discover with its alias as agent.", plural(all, "agent"))
 	case found == 0:
-		return fmt.Sprintf("None of the %s matches. Try other words, or call a2a_discover without arguments for all.", countAgents(all))
+		return fmt.Sprintf("None of the %s matches. Try other words, or call a2a_discover without arguments for all.", plural(all, "agent"))
 	case shown < found:
-		return fmt.Sprintf("The best %d of %d matches, out of %s.", shown, found, countAgents(all))
+		return fmt.Sprintf("The best %d of %d matches, out of %s.", shown, found, plural(all, "agent"))
 	}
-	return fmt.Sprintf("%d of %s match, best first.", found, countAgents(all))
+	return fmt.Sprintf("%d of %s match, best first.", found, plural(all, "agent"))
 }
 
-func countSkills(n int) string {
+func plural(n int, thing string) string {
 	if n == 1 {
-		return "1 skill"
+		return "1 " + thing
 	}
-	return fmt.Sprintf("%d skills", n)
-}
-
-func countAgents(n int) string {
-	if n == 1 {
-		return "1 agent"
-	}
-	return fmt.Sprintf("%d agents", n)
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // fitList writes the list with as much of each skill as the limit allows; the
@@ -239,7 +232,7 @@ func fitList(agents []*agent, total, limit int) (raw json.RawMessage, note strin
 		n = max(1, min(n-1, n*limit/len(raw)))
 		raw = listJSON(agents[:n], total, 2)
 	}
-	return raw, fmt.Sprintf("The list is cut after %s: narrow it with query.", countAgents(n))
+	return raw, fmt.Sprintf("The list is cut after %s: narrow it with query.", plural(n, "agent"))
 }
 
 // listJSON writes agents; detail 0 is everything, 1 shortens texts, 2 keeps

@@ -16,7 +16,7 @@ import (
 	"a2agate/fixtures"
 )
 
-// get requests a page with a Host and headers, and returns status and body.
+// with requests a page with a Host and headers, and returns status and body.
 func (g *gate) with(t *testing.T, path, host string, headers map[string]string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(g.url, "/mcp")+path, nil)

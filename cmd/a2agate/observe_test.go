@@ -20,23 +20,11 @@ import (
 // read reads a path of the gateway.
 func (g *gate) read(t *testing.T, path string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(g.url, "/mcp")+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	headers := map[string]string{}
 	if g.token != "" {
-		req.Header.Set("Authorization", "Bearer "+g.token)
+		headers["Authorization"] = "Bearer " + g.token
 	}
-	resp, err := g.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
+	return g.with(t, path, "", headers)
 }
 
 // TestCallsOverALimitAreNoInternalErrors: a caller that is too busy is no

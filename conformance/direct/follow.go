@@ -46,18 +46,23 @@ func followSend(ctx context.Context, p *peer) error {
 	return wantTask(s.Task, a2a.StateCompleted, "done")
 }
 
+// joined follows a task that another has begun until it is done.
+func joined(ctx context.Context, p *peer, t *a2a.Task) (a2a.Snapshot, error) {
+	w, err := p.follower.Task(ctx, t.ID, t.ContextID)
+	if err != nil {
+		return a2a.Snapshot{}, err
+	}
+	defer w.Close()
+	return until(ctx, w, done)
+}
+
 // followTask joins a task that another has begun.
 func followTask(ctx context.Context, p *peer) error {
 	t, err := p.slow(ctx, "1")
 	if err != nil {
 		return err
 	}
-	w, err := p.follower.Task(ctx, t.ID, t.ContextID)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	s, err := until(ctx, w, done)
+	s, err := joined(ctx, p, t)
 	if err != nil {
 		return err
 	}
@@ -71,12 +76,7 @@ func followEnded(ctx context.Context, p *peer) error {
 	if err != nil {
 		return err
 	}
-	w, err := p.follower.Task(ctx, t.ID, t.ContextID)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	s, err := until(ctx, w, done)
+	s, err := joined(ctx, p, t)
 	if err != nil {
 		return err
 	}
